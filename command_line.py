@@ -173,6 +173,8 @@ def _fit_mixed(asked: argparse.Namespace) -> int:
     if not asked.formula:
         raise ModelError("fit mixed needs a formula: --formula 'y ~ x + (1 | group)'.")
     model, data = mixed(asked.formula, _table(asked.data), asked.family)
+    if asked.family != "gaussian":
+        print("cavity fit: compiling, which may take half a minute or more", file=sys.stderr, flush=True)
     posterior = infer(model, data)
     print(posterior.summary())
     if asked.out:

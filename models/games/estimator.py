@@ -26,7 +26,7 @@ from .games import (
 )
 from .layout import Beliefs, Scales
 from .predict import chances, orders, sums
-from .run import NEVER, Fitted, Task, first_scales, fitted
+from .run import NEVER, Fitted, Task, first_scales, fitted, ties
 
 
 class Standing(NamedTuple):
@@ -125,7 +125,8 @@ class Skills:
         whether it was one. `margins` (game): by how many points it was won, 0 for a draw. `home` (game): 1 where the
         winner (of a draw, the first named) was at home, -1 where the loser was, 0 where neither.
 
-        Returns self. Raises DataError for games that are not of these forms. Warns where the run did not converge.
+        Returns self. Raises DataError for games that are not of these forms, and where they cannot tell what is to be
+        learned. Warns where the run did not converge, games hardly tell a scale, or sds are too small (`joint`).
         """
         arguments = _told(winners=winners, losers=losers, times=times, draws=draws, margins=margins, home=home)
         given = _games(games, arguments, ranks)
@@ -133,17 +134,20 @@ class Skills:
         free = [name for name in ("spread", "drift") if getattr(self, name) is None]
         if self.drift is None and np.ptp(given.times) == 0.0:
             raise cv.DataError("drift=None learns how skills move in time, but all games are at one. Give times.")
+        _check_timed(given, scales.drift)
+        _check_draws(given, self.draw_margin)
         if self.draw_margin is None and given.margins is None and scales.draw > NEVER:
             free.append("draw")
         if self.points is None and given.margins is not None:
             if not given.margins.any():
                 raise cv.DataError("All margins are 0, so there are no points to measure. Give draws instead.")
             free.append("points")
+        task = Task(given, None, scales.drift > 0.0, self.joint, self.tolerance, self.iterations)
+        found = fitted(task, scales, tuple(free))
         self._history: dict[Name, np.ndarray] = {}
         self._played: dict[Name, int] = {}
         self._dates, self._with_margins = given.dates, given.margins is not None
-        task = Task(given, None, scales.drift > 0.0, self.joint, self.tolerance, self.iterations)
-        self._keep(fitted(task, scales, tuple(free)), given)
+        self._keep(found, given)
         return self
 
     def partial_fit(
@@ -173,11 +177,8 @@ class Skills:
         if (given.margins is not None) != self._with_margins:
             raise cv.DataError("Games with margins and games without cannot be learned in turns. Fit one of the two.")
         scales = self._scales
-        if (
-            scales.draw <= NEVER
-            and given.margins is None
-            and any(len(set(ranks)) < len(ranks) for ranks in given.ranks)
-        ):
+        _check_timed(given, scales.drift)
+        if scales.draw <= NEVER and given.margins is None and any(ties(given)):
             raise cv.DataError(
                 "The games so far had no draws, so none was thought possible; the new ones have. Give draw_margin=, or "
                 "fit all games anew."
@@ -216,9 +217,9 @@ class Skills:
     def predict_proba(self, first: Any, second: Any, *, times: Any = None, home: Any = 0) -> np.ndarray:
         """Chances of games between two teams, in closed form: (game, 2) of win and loss of the first, or (game, 3).
 
-        `first`, `second` (game): as winners and losers of `fit`; one name is one game. `times` (game): when; by default
-        right after the last games of each player, which are known of at earlier times as well. `home`: 1 where the
-        first is at home, -1 the second, 0 neither. Where draws are possible the columns are P(win), P(draw), P(loss).
+        `first`, `second` (game): as winners and losers of `fit`; one name is one game. `times` (game): when; by
+        default, and for any earlier time, right after the last games of each player. `home`: 1 where the first is at
+        home, -1 the second, 0 neither. Where draws are possible the columns are P(win), P(draw), P(loss).
         The skills have their uncertainty, and players without games that of someone new. Raises DataError for unknown
         players where unseen="error", and before a fit.
         """
@@ -285,7 +286,8 @@ class Skills:
         """
         self._check_fitted()
         for name, count in (("number", number), ("least", least)):
-            if isinstance(count, bool) or not isinstance(count, (int, np.integer, type(None))) or count == 0:
+            counts = isinstance(count, (int, np.integer)) and not isinstance(count, bool) and count >= 1
+            if count is not None and not counts:
                 raise cv.ModelError(f"{name}= is a whole number, at least 1; found {count!r}.")
         if not isinstance(interval, (int, float)) or not 0.0 < interval < 1.0:
             raise cv.ModelError(f"interval= is a probability between 0 and 1; found {interval!r}.")
@@ -374,6 +376,26 @@ def _games(games: Any, arguments: dict[str, Any], ranks: Any) -> Games:
     teams, places = from_pairs(arguments["winners"], arguments["losers"], arguments["draws"])
     told = arguments["draws"] is not None
     return whole(teams, places, arguments["times"], arguments["home"], arguments["margins"], told)
+
+
+def _check_timed(games: Games, drift: float) -> None:
+    """Raises DataError for games without times, where skills move in it."""
+    if drift > 0.0 and not games.timed:
+        raise cv.DataError(f"drift={drift:.3g} has skills move in time, but the games have no times. Give times=.")
+
+
+def _check_draws(games: Games, draw_margin: float | None) -> None:
+    """Raises DataError for draws where there can be none, and where nothing else says how close a draw is."""
+    if games.margins is not None:
+        return
+    tied = ties(games)
+    if draw_margin == 0.0 and any(tied):
+        raise cv.DataError("draw_margin=0 has no game end in a draw, but some did. Leave it out to have it learned.")
+    if draw_margin is None and all(tied):
+        raise cv.DataError(
+            "All games are draws, which any larger draw_margin makes more probable still, so it cannot be learned. "
+            "Give draw_margin=: how close performances are in a draw, in sds of their noise."
+        )
 
 
 def _positive(value: Any, name: str, zero: bool = False) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import re
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ COLUMNS = {  # what a frame is looked through for: the argument, its column, and
     "home": ("home", False),
 }
 DAY = 86400.0
+WRITTEN = re.compile(r"\d{4}(-\d\d(-\d\d([T ].*)?)?)?$")  # a year, month, day or moment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Games:
     teams: list[list[list[Name]]]
     ranks: list[list[float]]
     times: np.ndarray  # (game): days since 1970 where they were dates
+    timed: bool  # whether times were given
     dates: bool
     home: np.ndarray | None  # (game): 1 where the first team was at home, -1 where the second was
     margins: np.ndarray | None  # (game): by how much the first team won
@@ -65,11 +68,20 @@ def from_frame(frame: Any, asked: dict[str, Any]) -> dict[str, Any]:
                 f"one it is: {argument}='...'."
             )
         columns = [np.asarray(frame[name]) for name in names]
+        if argument in ("winners", "losers"):
+            columns = [_whole_names(column) for column in columns]
         if isinstance(named, str):
             found[argument] = columns[0]
         else:
             found[argument] = [[who for who in team if not _absent(who)] for team in zip(*columns, strict=True)]
     return found
+
+
+def _whole_names(column: np.ndarray) -> np.ndarray:
+    """Numbers of players, which a column has as floats where one is missing."""
+    if column.dtype.kind != "f" or not (np.isnan(column) | (column == np.rint(column))).all() or np.isinf(column).any():
+        return column
+    return np.array([None if np.isnan(number) else int(number) for number in column.tolist()], dtype=object)
 
 
 def from_pairs(winners: Any, losers: Any, draws: Any) -> tuple[list[list[list[Name]]], list[list[float]]]:
@@ -129,7 +141,7 @@ def whole(
         if draws_given and any((place[0] == place[1]) != (amount == 0.0) for place, amount in zip(ranks, won_by)):  # noqa: B905
             raise cv.DataError("draws and margins disagree: a draw is a game with a margin of 0. Give one of the two.")
         ranks = [[1.0, 1.0] if amount == 0.0 else [1.0, 2.0] for amount in won_by.tolist()]
-    return Games(teams, ranks, when, dates, where, won_by)
+    return Games(teams, ranks, when, times is not None, dates, where, won_by)
 
 
 def check_once(teams: list[list[Name]], which: str) -> None:
@@ -182,6 +194,9 @@ def _days(array: np.ndarray) -> np.ndarray:
         entries = [_plain(entry) for entry in array]
     elif array.dtype.kind == "T":
         entries = array.astype(str)
+    for n, entry in enumerate([] if array.dtype.kind == "M" else entries):
+        if isinstance(entry, str) and not WRITTEN.match(entry):  # NumPy takes "7" and "20240531" for years, and "now"
+            raise cv.DataError(f"{wrong}; that of game {n} is {_shown(str(entry))}. Make dates or numbers of them.")
     try:
         found = np.asarray(entries, "datetime64[ms]")
     except (ValueError, TypeError) as problem:

@@ -14,6 +14,7 @@ import cavity as cv  # pyright: ignore[reportMissingImports]
 
 from .games import Games
 from .layout import (
+    LARGEST,
     Beliefs,
     Layout,
     Scales,
@@ -27,6 +28,8 @@ from .model import MARGIN, program
 NEVER = 1e-8  # half the width of a draw where there are none
 CLOSE = 0.02  # how near to the best, in the logarithm, a scale is found
 TRIES = 80
+ARGUMENTS = {"draw": "draw_margin"}  # of `Skills`, where a scale is called otherwise
+FLAT = 0.01  # by how much of the log evidence a scale is told from one that is e times as large
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +76,31 @@ def fitted(task: Task, scales: Scales, free: tuple[str, ...]) -> Fitted:
     posterior = _ran(task, laid, together, scales)
     if not posterior.converged:
         warnings.warn(posterior.diagnosis, cv.CavityWarning, stacklevel=4)
-    return _read(task, laid, together, scales, posterior)
+    found = _read(task, laid, together, scales, posterior)
+    if not together and task.before is None:
+        _tell_small(found)
+    return found
+
+
+def _tell_small(found: Fitted) -> None:
+    """Warns where skills with a belief each are surer than any games can make them.
+
+    Games between teams of one size tell of differences alone, so the mean of all skills keeps its prior variance,
+    spread^2 / players, which the variance of each skill has as a part.
+    """
+    if any(rows.share.sum(1).any() for rows in found.laid.rows.values()):
+        return
+    players = len(found.beliefs.players)
+    least, usual = found.scales.spread / players**0.5, float(np.median(found.beliefs.variance[:-1])) ** 0.5
+    if usual < least:
+        warnings.warn(
+            f"sds of skills are too small: half of them are below {usual:.2g}, and no games between teams of one size "
+            f"can bring any below {least:.2g}. Each skill has a belief of its own here, which does not see how good "
+            f"all {players} players are together. Differences, and chances of games, are hardly touched. joint=None "
+            f"keeps all covariances where that is cheap: up to {LARGEST} skills at their times.",
+            cv.CavityWarning,
+            stacklevel=5,
+        )
 
 
 def _ran(task: Task, laid: Layout, together: bool, scales: Scales) -> Any:
@@ -102,11 +129,14 @@ def _learned(task: Task, laid: Layout, together: bool, scales: Scales, free: tup
     def at(place: Any) -> Scales:
         return dataclasses.replace(scales, **dict(zip(free, np.exp(np.atleast_1d(place)).tolist(), strict=True)))
 
+    def evidence(place: Any) -> float:
+        tried = at(place)
+        return _evidence(laid, tried, _ran(task, laid, together, tried))
+
     def loss(place: Any) -> float:
         if np.abs(np.atleast_1d(place) - start).max() > 7.0:  # a thousandth of the start, or a thousand times
             return 1e12 + float(np.abs(place - start).max())
-        tried = at(place)
-        value = -_evidence(laid, tried, _ran(task, laid, together, tried))
+        value = -evidence(place)
         return value if np.isfinite(value) else 1e12
 
     with warnings.catch_warnings():
@@ -115,10 +145,28 @@ def _learned(task: Task, laid: Layout, together: bool, scales: Scales, free: tup
             bracket = optimize.minimize_scalar(
                 loss, bracket=(start[0] - 0.1, start[0] + 0.1), tol=1e-3, options={"maxiter": TRIES // 4}
             )
-            return at(bracket.x)
-        simplex = start + np.vstack([np.zeros(len(start)), 0.3 * np.eye(len(start))])
-        options = {"initial_simplex": simplex, "xatol": CLOSE, "fatol": 1e-2, "maxfev": TRIES}
-        return at(optimize.minimize(loss, start, method="Nelder-Mead", options=options).x)
+            best = np.atleast_1d(bracket.x)
+        else:
+            simplex = start + np.vstack([np.zeros(len(start)), 0.3 * np.eye(len(start))])
+            options = {"initial_simplex": simplex, "xatol": CLOSE, "fatol": 1e-2, "maxfev": TRIES}
+            best = optimize.minimize(loss, start, method="Nelder-Mead", options=options).x
+        rises = np.flatnonzero(best > start)  # a scale that falls to nothing says that there is none of it
+        flat = [free[n] for n in rises if evidence(best) - evidence(best + np.eye(len(best))[n]) < FLAT]
+    found = at(best)
+    for name in flat:
+        warnings.warn(
+            f"The games hardly tell {ARGUMENTS.get(name, name)}: it was learned as {getattr(found, name):.3g}, and "
+            "nearly three times that is about as probable. So it is where results are few, or never against the order "
+            f"of skills. Give {ARGUMENTS.get(name, name)}= if you know it.",
+            cv.CavityWarning,
+            stacklevel=5,
+        )
+    return found
+
+
+def ties(games: Games) -> list[bool]:
+    """Of all neighbours in the order of a game, whether they are equal."""
+    return [one == other for ranks in games.ranks for one, other in itertools.pairwise(ranks)]
 
 
 def first_scales(
@@ -127,8 +175,7 @@ def first_scales(
     """The scales that are given, and where a search for the others begins."""
     width = 1.0 if spread is None else spread
     sd = float(np.sqrt(1.0 + 2.0 * width**2))
-    ties = [one == other for ranks in games.ranks for one, other in itertools.pairwise(ranks)]
-    drawn = min(float(np.mean(ties)), 0.99)
+    drawn = min(float(np.mean(ties(games))), 0.99)
     limit, step, worth = NEVER, 0.0, 1.0
     if draw is not None:
         limit = max(draw, NEVER)

@@ -216,6 +216,8 @@ def test_frames(library):
     assert found.curve("b").times[0] == np.datetime64("2024-01-01")
     with pytest.raises(cv.DataError, match="no column 'winner'"):
         Skills().fit(frames.DataFrame(columns))
+    numbers = Skills().fit(frames.DataFrame({"w": [1.0, 2.0], "w2": [3.0, None], "loser": [2, 1]}), winners=["w", "w2"])
+    assert numbers.players_ == [1, 3, 2]
 
 
 def test_files_and_pickles(tmp_path):
@@ -245,6 +247,9 @@ WRONG = [
     ({"winners": ["a"], "losers": ["b"], "times": [np.nan]}, "not known"),
     ({"winners": ["a"], "losers": ["b"], "times": ["soon"]}, "times are numbers, dates"),
     ({"winners": ["a"], "losers": ["b"], "times": [True]}, "times are numbers, dates"),
+    ({"winners": ["a"], "losers": ["b"], "times": ["20240531"]}, "that of game 0 is '20240531'"),
+    ({"winners": ["a"], "losers": ["b"], "times": ["today"]}, "that of game 0 is 'today'"),
+    ({"winners": ["a"], "losers": ["b"], "draws": [True]}, "All games are draws"),
     ({"winners": ["a"], "losers": ["b"], "draws": ["no"]}, "true or false"),
     ({"winners": ["a"], "losers": ["b"], "margins": [-1]}, "change places"),
     ({"winners": ["a"], "losers": ["b"], "margins": [2], "draws": [True]}, "disagree"),
@@ -295,8 +300,29 @@ def test_questions_that_have_no_answer():
         found.partial_fit(winners=["a"], losers=["b"], draws=[True])
     with pytest.raises(cv.DataError, match="Give times"):
         Skills(drift=None).fit(winners=["a"], losers=["b"])
+    with pytest.raises(cv.DataError, match="have no times"):
+        Skills(drift=0.1).fit(winners=["a"], losers=["b"])
+    with pytest.raises(cv.DataError, match="draw_margin=0"):
+        Skills(draw_margin=0.0).fit(winners=["a", "b"], losers=["b", "a"], draws=[True, False])
+    with pytest.raises(cv.ModelError, match="number="):
+        found.leaderboard(-1)
     with pytest.raises(cv.DataError, match="at most 256"):
         Skills(joint=True).fit(winners=range(0, 400, 2), losers=range(1, 400, 2))
+
+
+def test_sds_below_what_games_can_tell_are_said():
+    """Four players in sixty games: the sd of the mean of all skills is a half before and after."""
+    rng = np.random.default_rng(0)
+    winners = rng.integers(4, size=60)
+    games = {"winners": winners, "losers": (winners + rng.integers(1, 4, size=60)) % 4}
+    assert Skills().fit(**games).sd_.min() > 0.5
+    with pytest.warns(cv.CavityWarning, match="sds of skills are too small"):
+        assert Skills(joint=False).fit(**games).sd_.max() < 0.3
+
+
+def test_a_scale_that_games_do_not_tell_is_said():
+    with pytest.warns(cv.CavityWarning, match="hardly tell spread"):
+        Skills(spread=None).fit(winners=list("aab"), losers=list("bcc"))
 
 
 def test_one_game_of_two_teams_is_that_of_trueskill():
