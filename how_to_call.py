@@ -83,7 +83,7 @@ def call_refusal(
     usual = f" It is called as {called}({usual})."
     if named := [name for name in kwargs if name in unnamed]:
         return CallError(f"{head}{named[0]} is given by its place, without its name.{usual}")
-    if unknown := [name for name in kwargs if name not in parameters]:
+    if not others and (unknown := [name for name in kwargs if name not in parameters]):
         meant = _meant(unknown[0], [name for name in parameters if name not in kwargs])
         return CallError(f"{head}there is no {unknown[0]}=.{f' Here it is {meant}=.' if meant else ''}{usual}")
     if len(args) > len(by_place) and not several:
