@@ -68,7 +68,8 @@ def _annotations(data: Any, name: str) -> dict[str, Any]:
         found["obs"] = _column(data.obs[name], data.obs_names)
     if name in data.obsm:
         array = data.obsm[name]
-        found["obsm"] = array if hasattr(array, "columns") else _framed(array, data.obs_names, None)
+        dense = array.toarray() if hasattr(array, "toarray") else array
+        found["obsm"] = dense if hasattr(dense, "columns") else _framed(dense, data.obs_names, None)
     return found
 
 

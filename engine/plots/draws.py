@@ -40,7 +40,9 @@ def plot_draws(
     `posterior.sample(n)`. `data` are what was observed, as of `cv.infer`; a variable that it lacks is drawn alone, and
     where any of `draws` is in it only those are. One number a draw is a histogram with the observed value as a line; up
     to 40 elements are a line each, median and central `interval`, with a dot where something was observed; more are a
-    band over their places, at most 1,000 of them. `names` are those of the elements, by default of a Series' index.
+    band over their places, at most 1,000 of them. `names` are those of the elements, in the order of the draws, which
+    is that of the plate; data with these names come into that order. By default they are those of a Series' index, and
+    draws and data are taken to be in one order, which they are unless the plate declared names of its own.
     Returns a matplotlib Figure with a panel for each variable, or `ax`, axes of your own, on which one is drawn. Raises
     ModelError for several variables on one `ax`, DataError for draws and data of other shapes or an `interval` outside
     (0, 1), UnsupportedError where matplotlib is not installed. Source: gelman1996posterior.
@@ -97,9 +99,13 @@ def _panel(name: str, drawn: Any, observed: Any, names: tuple[Any, ...]) -> Pane
             f"{name!r} has {flat.shape[1]} elements in each draw, and {values.size} were observed. Draw for the same "
             "inputs: posterior.predictive(n) without data draws what was observed anew."
         )
-    own = names or (one.labels[0] if one.labels and one.labels[0] is not None else ())
+    labels = one.labels[0] if one.labels and one.labels[0] is not None else ()
+    own = names or labels
     if names and len(names) != flat.shape[1]:
         raise DataError(f"names= are one for each of the {flat.shape[1]} elements of {name!r}; found {len(names)}.")
+    if values is not None and len(labels) == values.size and {*map(str, names)} == {*map(str, labels)}:
+        place = {str(label): n for n, label in enumerate(labels)}  # data come by name into the order of the draws
+        values = values[[place[str(label)] for label in names]]
     return flat, values, tuple(map(str, own)) if len(own) == flat.shape[1] else ()
 
 
@@ -114,7 +120,7 @@ def _draw(axes: Axes, name: str, panel: Panel, interval: float) -> None:
         _draw_places(axes, panel, interval)
     cut = told(len(chosen(total)), total) if total > ROWS else ""
     axes.set_title(f"{name} ({cut})" if cut else name, fontsize=10)
-    if observed is not None:
+    if observed is not None and np.isfinite(observed).any():
         axes.legend(fontsize=8, frameon=False)
 
 

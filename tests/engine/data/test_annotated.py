@@ -54,6 +54,8 @@ def test_layers_and_obsm_are_found_and_rows_keep_their_names():
     assert_array_equal(found["scaled"].to_numpy(), COUNTS / 2.0)
     assert list(found["scaled"].index) == CELLS
     assert list(columns_of(model("pca"), data)["pca"].index) == CELLS
+    data.obsm["few"] = sparse.csr_matrix(COUNTS[:, :2])
+    assert_array_equal(columns_of(model("few"), data)["few"].to_numpy(), COUNTS[:, :2])
 
 
 def test_rows_that_nobody_named_have_no_names():

@@ -33,6 +33,20 @@ def test_names_of_a_series_are_used():
     assert [text.get_text() for text in own.get_yticklabels()] == list("tuvwxyz")
 
 
+def test_data_come_into_the_order_of_the_names_of_draws():
+    pandas = pytest.importorskip("pandas")
+    own = axes()
+    shuffled = pandas.Series(np.arange(7.0), index=list("abcdefg"))[list("gacbfed")]
+    cv.plot_draws({"y": DRAWS}, {"y": shuffled}, names=list("abcdefg"), ax=own)
+    np.testing.assert_array_equal(own.lines[-1].get_xdata(), np.arange(7.0))
+
+
+def test_what_is_missing_is_no_dot_and_no_line():
+    own = axes()
+    cv.plot_draws({"one": DRAWS[:, 0]}, {"one": np.nan}, ax=own)  # a legend of nothing would warn
+    assert len(own.lines) == 0
+
+
 def test_many_elements_are_a_band_and_one_is_a_histogram():
     figure = cv.plot_draws({"many": np.zeros((20, 3000)), "one": DRAWS[:, 0]})
     many, one = figure.axes
