@@ -103,10 +103,11 @@ def log_density(found, test):
 def clusters(found, number=None):
     """(rows,) clusters: the tree cut where one cluster is improbable, or at the last merges into so many."""
     n = len(found.children) + 1
+    joined = np.arange(n - 1) < n - number if number is not None else found.log_odds[n:] > 0.0
     label = np.arange(2 * n - 1)
-    for step, (i, j) in enumerate(found.children):
-        if step < n - number if number is not None else found.log_odds[n + step] > 0.0:
-            label[(label == label[i]) | (label == label[j])] = label[n + step]
+    for node in range(2 * n - 2, n - 1, -1):  # from the top: what is below one cluster is in it, whatever its own odds
+        if joined[node - n] or label[node] != node:
+            label[found.children[node - n]] = label[node]
     return np.unique(label[:n], return_inverse=True)[1]
 
 

@@ -118,3 +118,13 @@ def test_the_evidence_of_merges_is_the_sum_over_the_partitions_of_the_tree(law):
     grid = np.linspace(-30.0, 30.0, 241)
     points = np.stack(np.meshgrid(grid, grid), -1).reshape(-1, 2)
     assert np.exp(merges.log_density(found, points)).sum() * 0.25**2 == pytest.approx(1.0, abs=0.03)
+
+
+def test_rows_below_one_cluster_are_in_it_whatever_the_odds_below():
+    found = merges.merge(np.array([[0.0], [0.1], [0.2], [9.0]]), Law(0.3, 4.0, 0.7), 1.0)
+    found = found._replace(children=np.array([[0, 1], [4, 2], [5, 3]]))
+    for odds, expected in (([-1, 2, -1], [0, 0, 0, 1]), ([1, -2, -1], [0, 0, 1, 2]), ([-1, -1, 3], [0, 0, 0, 0])):
+        label = merges.clusters(found._replace(log_odds=np.array([np.inf] * 4 + odds)))
+        together = np.equal.outer(label, label)
+        assert np.array_equal(together, np.equal.outer(expected, expected)), odds
+    assert [len(set(merges.clusters(found, number))) for number in (1, 2, 3, 4)] == [1, 2, 3, 4]
