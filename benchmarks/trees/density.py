@@ -41,8 +41,8 @@ PRIORS = {"DDT": TreePrior(), "PYDT": TreePrior(concentration=1.0, discount=0.1)
 TEST, NOISE = 28, 0.02
 NOTE = (
     "Nats; above kernels: the mean gain over the kernel density, with its standard error over test rows; evidence: of "
-    "the data given the best tree, or given drawn trees on average; for the hybrid of data and structure together, times "
-    "integrated, which is not to be put beside the others. The data of the papers, skulls of macaques, cannot be had."
+    "the data given the best tree, or given drawn trees on average; for the hybrid of data and structure together, "
+    "times integrated, which is not beside the others. The data of the papers, skulls of macaques, cannot be had."
 )
 PAPER = "the thesis, on skulls: concentration 2.3 +- 0.4, discount 0.23 +- 0.08, PYDT above DDT"
 
