@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from ...engine.support.asked_arguments import check_counts
 from ...engine.support.user_numbers import number
 from ...factors.errors import DataError, ModelError
 
@@ -83,7 +84,8 @@ def factor_analysis(
 
     Raises:
         DataError: values that are no table of numbers, infinite, or a row without two different ones.
-        ModelError: a number of factors that is no whole number from 1 to one less than the rows.
+        ModelError: a number of factors that is no whole number from 1 to one less than the rows; or iterations or a
+            tolerance out of range.
 
     Source: rubin1982algorithms.
     """
@@ -91,6 +93,9 @@ def factor_analysis(
     rows = len(table)
     if isinstance(factors, bool) or not isinstance(factors, (int, np.integer)) or not 1 <= factors < rows:
         raise ModelError(f"factors= is a whole number from 1 to {rows - 1}, for {rows} rows; found {factors!r}.")
+    check_counts("factor_analysis", max_iterations=max_iterations)
+    if not 0.0 <= number(tolerance) < np.inf:
+        raise ModelError(f"tolerance= is a number of at least 0; found {tolerance!r}.")
     centre, width = _centre_and_width(table)
     patterns = _patterns((table - centre[:, None]) / width[:, None])
     start = np.concatenate([part.ravel() for part in _principal(patterns, int(factors))])
@@ -224,8 +229,8 @@ def _centre_and_width(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = np.maximum(seen.sum(axis=1), 1)
     centre = np.where(seen, table, 0.0).sum(axis=1) / count
     width = np.sqrt((np.where(seen, table - centre[:, None], 0.0) ** 2).sum(axis=1) / count)
-    if (width <= 1e-12 * np.maximum(np.abs(centre), 1e-300)).any():
-        bad = int(np.argmin(width))
+    if (constant := width <= 1e-12 * np.maximum(np.abs(centre), 1e-300)).any():
+        bad = int(np.argmax(constant))
         raise DataError(
             f"Row {bad} has no two different observed values, so that its noise has no variance. Leave it out."
         )

@@ -16,6 +16,8 @@ from ...engine.support.user_numbers import number
 from ...factors.errors import DataError, ModelError
 
 NOTHING = 1e-12  # of the largest correlation: below it nothing is left to explain
+TIED = 1e-10  # of the largest outcome: moves of outcomes that part features which join or leave at one penalty
+EXACT, WRONG = 1e-9, 1e-6  # of the largest correlation: how far a path is from the optimum, and what is none any more
 
 
 class Path(NamedTuple):
@@ -93,7 +95,7 @@ def lasso(features: Any, outcomes: Any, *, prior_scale: float = 1.0, noise_preci
     """
     x, y = _checked(features, outcomes)
     penalty = 1.0 / (_positive("prior_scale", prior_scale) * _positive("noise_precision", noise_precision))
-    return _corners(x, y, penalty, True).at(penalty)
+    return _optimal(x, y, penalty).at(penalty)
 
 
 def lars(features: Any, outcomes: Any, *, least: float = 0.0, drop: bool = True) -> Path:
@@ -101,6 +103,7 @@ def lars(features: Any, outcomes: Any, *, least: float = 0.0, drop: bool = True)
 
     The features that are active keep equal correlations with what is left, in size the penalty; another joins when its
     correlation is as large, and one whose weight comes to zero leaves (without that it is least angle regression).
+    Where several join or leave at one penalty outcomes are moved by 1e-10 of the largest, if that is what it takes.
 
     Args:
         features: (samples, features) X, of any rank.
@@ -112,7 +115,7 @@ def lars(features: Any, outcomes: Any, *, least: float = 0.0, drop: bool = True)
         A `Path`.
 
     Raises:
-        DataError: shapes that do not fit, or numbers that are not finite.
+        DataError: shapes that do not fit, numbers that are not finite, or features of which rounding hides who joins.
         ModelError: a penalty below zero.
 
     Source: efron2004least.
@@ -120,7 +123,42 @@ def lars(features: Any, outcomes: Any, *, least: float = 0.0, drop: bool = True)
     x, y = _checked(features, outcomes)
     if not 0.0 <= number(least) < np.inf:
         raise ModelError(f"least= is a penalty of at least 0; found {least!r}.")
-    return _corners(x, y, float(least), bool(drop))
+    return _optimal(x, y, float(least)) if drop else _corners(x, y, float(least), False)
+
+
+def _optimal(x: np.ndarray, y: np.ndarray, least: float) -> Path:
+    """The path of the LASSO, each corner checked: of features that tie one after the other may be the wrong one."""
+    found = best = _corners(x, y, least, True)
+    size = float(np.abs(y).max(initial=0.0))
+    for seed in range(5):
+        if _off(x, y, found, least) <= EXACT:
+            return found
+        best = min(best, found, key=lambda path: _off(x, y, path, least))
+        moved = y + TIED * size * np.random.default_rng(seed).uniform(-1.0, 1.0, len(y))
+        found = _corners(x, moved, least, True)
+    if (off := _off(x, y, best, least)) > WRONG:
+        raise DataError(
+            f"The path of the LASSO is off its optimum by {off:.1g} of the largest correlation: features are so nearly "
+            "the same that rounding decides which one joins. Leave out features that others make up, or scale them."
+        )
+    return best
+
+
+def _off(x: np.ndarray, y: np.ndarray, path: Path, least: float) -> float:
+    """How far the path is from an optimum's conditions, over the largest correlation; infinite where it ends early.
+
+    At corners and between them: near no penalty a weight of the wrong sign shows between them alone.
+    """
+    largest = float(path.penalty[0])
+    if path.penalty[-1] > max(least, 1.01 * NOTHING * largest) and largest > least:
+        return np.inf
+    weights, penalty = (
+        np.concatenate([each, 0.5 * (each[1:] + each[:-1])]) for each in (path.weights, path.penalty[:, None])
+    )
+    correlation = (y - weights @ x.T) @ x
+    off = np.abs(correlation - penalty * np.sign(weights))
+    off = np.where(weights != 0.0, off, np.abs(correlation) - penalty)
+    return float(off.max(initial=0.0)) / max(largest, 1e-300)
 
 
 def _corners(x: np.ndarray, y: np.ndarray, least: float, drop: bool) -> Path:
@@ -131,7 +169,7 @@ def _corners(x: np.ndarray, y: np.ndarray, least: float, drop: bool) -> Path:
     active = np.zeros(len(weights), bool)
     barred = np.zeros(len(weights), bool)  # what depends on active features
     penalties, found = [penalty], [weights]
-    sign = np.sign(correlation)
+    sign, length = np.sign(correlation), np.linalg.norm(x, axis=0)
     joins = int(np.argmax(np.abs(correlation))) if len(weights) else -1
     for _ in range(8 * (len(weights) + 8)):
         if penalty <= floor or joins < 0:
@@ -142,6 +180,8 @@ def _corners(x: np.ndarray, y: np.ndarray, least: float, drop: bool) -> Path:
                 active[joins], barred[joins] = False, True
         toward = np.zeros(len(weights))
         toward[active] = np.linalg.solve(x[:, active].T @ x[:, active], sign[active])
+        moves = np.abs(toward) * length
+        toward[moves <= 1e-13 * moves.max()] = 0.0  # what rounding leaves is no weight
         slope = x.T @ (x @ toward)
         step, joins, leaves = _next(penalty - floor, penalty, correlation, slope, weights, toward, active, barred, drop)
         weights, penalty = weights + step * toward, penalty - step

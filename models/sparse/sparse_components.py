@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...engine.support.asked_arguments import check_counts
 from ...engine.support.user_numbers import number
 from ...factors.errors import DataError, ModelError
 
@@ -77,6 +78,9 @@ def sparse_components(
     """
     table = _complete(values)
     count = _check_arguments(table, components, share, ridge)
+    check_counts("sparse_components", max_iterations=max_iterations)
+    if not 0.0 <= number(tolerance) < np.inf:
+        raise ModelError(f"tolerance= is a number of at least 0; found {tolerance!r}.")
     mean = table.mean(axis=1)
     centred = table - mean[:, None]
     left, size, _ = np.linalg.svd(centred, full_matrices=False)

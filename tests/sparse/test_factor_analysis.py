@@ -107,9 +107,12 @@ def test_scores_are_the_normal_laws():
         (lambda: factor_analysis([["a", "b"]], 1), DataError, "table"),
         (lambda: factor_analysis([[1.0, np.inf], [1.0, 2.0]], 1), DataError, "1 of 4 values are infinite"),
         (lambda: factor_analysis([[1.0, 2.0, 3.0], [1.0, 1.0, np.nan]], 1), DataError, "Row 1 has no two different"),
+        (lambda: factor_analysis([[1e-30, 2e-30, 1e-30], [0.1, 0.1, 0.1]], 1), DataError, "Row 1 has no two different"),
         (lambda: factor_analysis(drawn(3, 9, 1, 0), 3), ModelError, "from 1 to 2"),
         (lambda: factor_analysis(drawn(3, 9, 1, 0), True), ModelError, "from 1 to 2"),
         (lambda: factor_analysis(drawn(3, 9, 1, 0), 1).scores(np.ones((2, 2))), DataError, "found 2 rows"),
+        (lambda: factor_analysis(drawn(3, 9, 1, 0), 1, max_iterations=0), ModelError, "max_iterations=0"),
+        (lambda: factor_analysis(drawn(3, 9, 1, 0), 1, tolerance="a"), ModelError, "tolerance="),
     ],
 )
 def test_what_does_not_fit_is_said(call, error, said):

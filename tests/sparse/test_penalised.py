@@ -8,6 +8,7 @@ from sklearn.linear_model import lars_path
 
 from cavity.factors.errors import DataError, ModelError
 from cavity.models import lars, lasso, ridge
+from cavity.models.sparse.penalised import _corners
 
 
 def drawn(samples, features, seed, correlated=0.0):
@@ -77,6 +78,23 @@ def test_both_are_the_most_probable_weights_under_their_priors(samples, features
     assert (heavy != 0.0).any()
     searched = minimize(lambda w: 2.0 * np.sum((y - x @ w) ** 2) + 1.5 * w @ w, np.zeros(features), tol=1e-10).x
     assert np.allclose(gaussian, searched, atol=1e-4)
+
+
+@pytest.mark.parametrize("lowest", [0, -1])
+def test_features_that_tie_are_optimal_too(lowest):
+    """Of small whole numbers many have the same correlation: which joins is not what the largest one says."""
+    tied = 0
+    for seed in range(150):
+        random = np.random.default_rng(seed)
+        samples, features = random.integers(2, 12), random.integers(1, 14)
+        x = random.integers(lowest, 2, (samples, features)).astype(float)
+        y = random.integers(-3, 4, samples).astype(float)
+        path = lars(x, y)
+        for penalty in path.penalty[0] * np.array([0.9, 0.5, 0.2, 0.05, 0.01]):
+            assert is_optimal(x, y, path.at(penalty), penalty), seed
+        tied += not is_optimal(x, y, _corners(x, y, 0.0, True).at(0.2 * path.penalty[0]), 0.2 * path.penalty[0])
+        assert is_optimal(x, y, lasso(x, y, prior_scale=0.5), 2.0)
+    assert tied  # without moving outcomes some are not
 
 
 def test_equal_features_and_empty_ones():

@@ -95,6 +95,8 @@ def test_units_of_all_values_change_penalties_with_their_squares():
         (lambda: sparse_components(drawn()[1], 2, penalty=-1.0), ModelError, "penalty="),
         (lambda: sparse_components(drawn()[1], 2, share=0.0), ModelError, "share="),
         (lambda: sparse_components(drawn()[1], 2, ridge=0.0), ModelError, "ridge="),
+        (lambda: sparse_components(drawn()[1], 2, max_iterations=0), ModelError, "max_iterations=0"),
+        (lambda: sparse_components(drawn()[1], 2, tolerance="a"), ModelError, "tolerance="),
     ],
 )
 def test_what_does_not_fit_is_said(call, error, said):

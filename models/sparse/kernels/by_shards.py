@@ -31,7 +31,7 @@ class Own(NamedTuple):
         values: (shards, rows, samples), 0 where missing and in rows that are none.
         full: the same with drawn values where missing.
         seen: (shards, rows, samples) booleans, true in rows that are none.
-        row: (shards, rows) which of all rows they are; of rows that are none any.
+        row: (shards, rows) which of all rows they are; below zero for rows that are none.
         first: (shards,) how many entries are missing in the shards before.
     """
 
