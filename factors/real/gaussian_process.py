@@ -27,6 +27,7 @@ from ..roles import Process
 
 Elements: TypeAlias = Float[Array, " element"]
 JITTER = 1e-10  # relative to K: added to the covariance of inducing inputs, and the noise of an observed function
+LARGEST = 1e14  # of the sum of h^2 / p: beyond it log Z, a difference of such numbers, has no digits behind the point
 
 
 class Solved(NamedTuple):
@@ -43,18 +44,24 @@ class Dense(NamedTuple):
     covariance: Float[Array, "*plates element element"]
 
     def solve(self, h: Elements, p: Elements) -> Solved:
-        """The posterior under the messages; O(n^3)."""
-        root = _root(p)
+        """The posterior under the messages; O(n^3).
+
+        Where a message says more than the prior, mean and variance are what it says less a small part, and not the
+        prior's less nearly all of it: so digits are kept at any precision of the messages.
+        """
+        root, diagonal = _root(p), jnp.diagonal(self.covariance)
         factor = jnp.linalg.cholesky(jnp.eye(len(p)) + root[:, None] * self.covariance * root)
-        half = solve_triangular(factor, root[:, None] * self.covariance, lower=True)
-        whitened = solve_triangular(factor, root * (self.covariance @ h), lower=True)
-        weight = h - root * solve_triangular(factor.T, whitened, lower=False)
-        mean = self.covariance @ weight
-        found = Solved(
-            0.5 * h @ mean - jnp.sum(jnp.log(jnp.diagonal(factor))),
-            mean,
-            jnp.diagonal(self.covariance) - jnp.sum(half * half, axis=0),
-        )
+        inverse = solve_triangular(factor, jnp.eye(len(p)), lower=True)
+        half = inverse @ (root[:, None] * self.covariance)
+        firm = p * diagonal > 1.0
+        precision = jnp.where(firm, p, 1.0)
+        value, rest = jnp.where(firm, h / precision, 0.0), jnp.where(firm, 0.0, h)
+        weight = rest + root * (inverse.T @ (inverse @ (root * (value - self.covariance @ rest))))
+        mean = jnp.where(firm, value - weight / precision, self.covariance @ weight)
+        loose = diagonal - jnp.sum(half * half, axis=0)
+        tight = (1.0 - jnp.sum(inverse * inverse, axis=0)) / precision
+        log_z = 0.5 * h @ mean - jnp.sum(jnp.log(jnp.diagonal(factor)))
+        found = Solved(_told(log_z, h, value), mean, jnp.where(firm, tight, loose))
         # A message of negative precision takes away what another gave: a second step on what the first left.
         return jax.lax.cond(jnp.any(p < 0.0), lambda: self._less(found, half, h, p), lambda: found)
 
@@ -121,7 +128,9 @@ class Sparse(NamedTuple):
         own = 0.5 * jnp.sum(self.rest * h * h * shrink + jnp.log(shrink))
         log_z = own + 0.5 * (h * shrink) @ outer - jnp.sum(jnp.log(jnp.diagonal(lower)))
         variance = self.rest * shrink + shrink**2 * jnp.sum(spread * spread, axis=0)
-        return Solved(log_z, shrink * (outer + self.rest * h), variance)
+        firm = p * (self.rest + jnp.sum(self.factor**2, axis=-1)) > 1.0
+        value = jnp.where(firm, h / jnp.where(firm, p, 1.0), 0.0)
+        return Solved(_told(log_z, h, value), shrink * (outer + self.rest * h), variance)
 
     def _inner(self, h: Elements, p: Elements) -> tuple[Float[Array, "inducing inducing"], Float[Array, " inducing"]]:
         """The Cholesky factor of the posterior precision of v, and its mean."""
@@ -174,6 +183,11 @@ class Sparse(NamedTuple):
         lower, mean = self._inner(h * shrink, p * shrink)
         spread = solve_triangular(lower, cross, lower=True)
         return cross.T @ mean, variance - jnp.sum(cross * cross, axis=0) + jnp.sum(spread * spread, axis=0)
+
+
+def _told(log_z: Float[Array, ""], h: Elements, value: Elements) -> Float[Array, ""]:
+    """log Z, not a number where nothing of it is known: it stands beside h^2 / p = h value, and loses their digits."""
+    return jnp.where(h @ value > LARGEST, jnp.nan, log_z)
 
 
 def _root(p: Elements) -> Elements:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import mpmath
 import numpy as np
 import pytest
 import scipy.special
@@ -63,6 +64,53 @@ def test_regression_is_dense_algebra():
     close(predicted["f"].mean, 0.3 + cross.T @ inverse @ (VALUES - 0.3), rtol=1e-9)
     close(predicted["f"].variance, 1 - np.sum(cross * (inverse @ cross), axis=0), rtol=1e-9)
     close(predicted["y"].variance, predicted["f"].variance + 0.1, rtol=1e-12)
+
+
+def evidence_in_many_digits(x, y, sd):
+    """log N(y; 0, K + sd^2 I) in sixty digits: in sixteen, K of fifteen points on a line is singular."""
+    with mpmath.workdps(60):
+
+        def entry(i, j):
+            return mpmath.exp(-((mpmath.mpf(x[i]) - mpmath.mpf(x[j])) ** 2) / 2) + (
+                mpmath.mpf(sd) ** 2 if i == j else 0
+            )
+
+        size = len(x)
+        k = mpmath.matrix(size, size)
+        for i in range(size):
+            for j in range(size):
+                k[i, j] = entry(i, j)
+        values = mpmath.matrix([mpmath.mpf(v) for v in y])
+        square = (values.T * mpmath.lu_solve(k, values))[0]
+        return float(-0.5 * (square + mpmath.log(mpmath.det(k)) + size * mpmath.log(2 * mpmath.pi)))
+
+
+def test_little_noise_leaves_the_evidence_its_digits():
+    x = np.linspace(0.0, 6.0, 15)
+    y = np.sin(x)
+    m, f = process()
+    m.random("y", cv.gaussian(f, sd=m.input("noise", cv.positive)))
+    program = cv.compile(m, {"x": x, "y": y, "noise": 0.1}, accuracy="fast")
+    for noise, error in ((1e-1, 1e-10), (1e-2, 1e-8), (1e-3, 1e-7), (1e-4, 1e-6), (1e-5, 1e-4), (1e-6, 1e-2)):
+        posterior = program({"x": x, "y": y, "noise": noise})
+        close(posterior.log_evidence, evidence_in_many_digits(x, y, noise), rtol=0.0, atol=error)
+        close(posterior["f"].mean, y, atol=3.0 * noise)
+    with pytest.raises(cv.UnsupportedError, match="no sound state"):  # what is left of such numbers is rounding
+        program({"x": x, "y": y, "noise": 1e-9})
+
+
+@pytest.mark.slow
+def test_noise_of_an_exact_function_is_integrated_out():
+    x = np.linspace(0.0, 6.0, 15)
+    m, f = process()
+    m.random("y", cv.gaussian(f, sd=m.random("noise", cv.half_normal(0.5))))
+    posterior = cv.infer(m, {"x": x, "y": np.sin(x)})
+    logs = np.linspace(np.log(1e-8), np.log(4.0), 300)
+    log_densities = np.array([evidence_in_many_digits(x, np.sin(x), float(np.exp(u))) for u in logs])
+    weights = np.exp(log_densities - 21.0 + logs) * scipy.stats.halfnorm.pdf(np.exp(logs), scale=0.5)
+    total = np.trapezoid(weights, logs)
+    close(posterior.log_evidence, 21.0 + np.log(total), atol=0.01)
+    close(posterior["noise"].mean, np.trapezoid(weights * np.exp(logs), logs) / total, rtol=0.01)
 
 
 def test_points_may_coincide_and_outcomes_be_missing():
