@@ -60,10 +60,10 @@ class Skills:
     `spread`, `drift` (for a unit of time, a day where times are dates; 0 keeps skills as they are), `draw_margin` and
     `points` are numbers, or None to have the evidence choose, which takes some tens of runs. `draw_margin` is zero
     where there are no draws. `joint` keeps the covariances of all skills, by which sds are those of the exact posterior
-    to a percent or so; None does so for up to 256 skills at their times. Beyond, skills have a belief each: means are
-    about as good, but sds of few players who all play each other often are too small, as what all of them share is not
-    seen; sds of differences less so. `unseen` is "prior", by which a player without games is someone new, or "error".
-    `tolerance` and `iterations` are those of `cv.infer`.
+    to a percent or so; None does so for up to 256 skills at their times, and for up to 1,024 of few players who meet
+    often. Beyond, skills have a belief each: means are about as good, but sds of few players who all play each other
+    often are too small, as what all of them share is not seen; sds of differences less so. `unseen` is "prior", by
+    which a player without games is someone new, or "error". `tolerance` and `iterations` are those of `cv.infer`.
 
     Fitted attributes: `players_` (names), `mean_`, `sd_` (player, after the last games), `home_advantage_` (mean, sd),
     `spread_`, `drift_`, `draw_margin_`, `points_`, `log_evidence_`, `converged_`.

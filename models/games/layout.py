@@ -13,7 +13,8 @@ from .games import Games, Name
 from .model import MARGIN, ORDER, OUTCOMES, RESULT
 
 NOISE = 0.5  # the variance of what one player adds by chance in a game, so that two who play have a variance of one
-LARGEST = 256  # numbers of which all covariances are kept
+LARGEST = 256  # numbers of which all covariances are kept without a question
+MOST = 1024  # and where it is asked for, or few players need it
 ENTRIES = 4_000_000  # of the rows of a design, in numbers
 
 
@@ -81,10 +82,15 @@ class Layout:
         return len(self.states.player) + self.home + len(self.luck)
 
     @property
-    def together(self) -> bool:
-        """Whether all covariances can be kept."""
+    def is_of_few(self) -> bool:
+        """Whether players meet so often that most of the variance of a skill may be that of the mean of all."""
+        seats = sum(int((rows.state >= 0).sum()) for rows in self.rows.values())
+        return seats > len(self.players) ** 2 / 2
+
+    def fits(self, most: int) -> bool:
+        """Whether all covariances can be kept of at most so many numbers."""
         seen = sum(len(rows.scale) for rows in self.rows.values())
-        return self.size <= LARGEST and seen * self.size <= ENTRIES
+        return self.size <= most and seen * self.size <= ENTRIES
 
 
 def layout(games: Games, moving: bool, before: Beliefs | None, everyone: bool) -> Layout:

@@ -15,6 +15,7 @@ import cavity as cv  # pyright: ignore[reportMissingImports]
 from .games import Games
 from .layout import (
     LARGEST,
+    MOST,
     Beliefs,
     Layout,
     Scales,
@@ -63,16 +64,20 @@ def fitted(task: Task, scales: Scales, free: tuple[str, ...]) -> Fitted:
     Raises DataError where not all covariances can be kept, and that was asked for.
     """
     laid = layout(task.games, task.moving, task.before, everyone=task.together is not False)
-    together = laid.together if task.together is None else task.together
-    if task.together and not laid.together:
+    small = laid.fits(LARGEST)
+    together = small or (task.before is None and laid.is_of_few and laid.fits(MOST))
+    together = together if task.together is None else task.together
+    if task.together and not laid.fits(MOST):
         raise cv.DataError(
             f"joint=True keeps the covariances of all {laid.size} skills at their times, for {len(task.games.teams)} "
-            "games; that is done for at most 256. Use joint=None or False: skills then have a belief each."
+            f"games; that is done for at most {MOST}. Use joint=None or False: skills then have a belief each."
         )
     if not together and task.together is None:
         laid = layout(task.games, task.moving, task.before, everyone=False)
     if free:
-        scales = _learned(task, laid, together, scales, free)
+        scales = _learned(
+            task, laid, together and small, scales, free
+        )  # tens of runs, which large ones are too slow for
     posterior = _ran(task, laid, together, scales)
     if not posterior.converged:
         warnings.warn(posterior.diagnosis, cv.CavityWarning, stacklevel=4)
@@ -97,7 +102,7 @@ def _tell_small(found: Fitted) -> None:
             f"sds of skills are too small: half of them are below {usual:.2g}, and no games between teams of one size "
             f"can bring any below {least:.2g}. Each skill has a belief of its own here, which does not see how good "
             f"all {players} players are together. Differences, and chances of games, are hardly touched. joint=None "
-            f"keeps all covariances where that is cheap: up to {LARGEST} skills at their times.",
+            f"keeps all covariances of few players, up to {MOST} skills at their times.",
             cv.CavityWarning,
             stacklevel=5,
         )

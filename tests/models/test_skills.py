@@ -306,8 +306,8 @@ def test_questions_that_have_no_answer():
         Skills(draw_margin=0.0).fit(winners=["a", "b"], losers=["b", "a"], draws=[True, False])
     with pytest.raises(cv.ModelError, match="number="):
         found.leaderboard(-1)
-    with pytest.raises(cv.DataError, match="at most 256"):
-        Skills(joint=True).fit(winners=range(0, 400, 2), losers=range(1, 400, 2))
+    with pytest.raises(cv.DataError, match="at most 1024"):
+        Skills(joint=True).fit(winners=range(0, 1100, 2), losers=range(1, 1100, 2))
 
 
 def test_sds_below_what_games_can_tell_are_said():
@@ -318,6 +318,17 @@ def test_sds_below_what_games_can_tell_are_said():
     assert Skills().fit(**games).sd_.min() > 0.5
     with pytest.warns(cv.CavityWarning, match="sds of skills are too small"):
         assert Skills(joint=False).fit(**games).sd_.max() < 0.3
+
+
+@pytest.mark.slow
+def test_few_players_at_many_times_are_one_belief_too():
+    """Three players on ninety days."""
+    rng = np.random.default_rng(0)
+    winners = rng.integers(3, size=360)
+    losers, days = (winners + rng.integers(1, 3, size=360)) % 3, np.repeat(np.arange(90.0), 4)
+    found = Skills(drift=0.02).fit(winners=winners, losers=losers, times=days)
+    assert sum(len(found.curve(player).times) for player in range(3)) > 256
+    assert found.sd_.min() > np.sqrt((1.0 + 89 * 0.02**2) / 3)  # the sd of the mean of all, which no game touches
 
 
 def test_a_scale_that_games_do_not_tell_is_said():
@@ -359,4 +370,13 @@ def test_another_number_of_games_and_draws_has_the_same_shapes():
         shapes.add((tuple(laid.rows), arrays["step"].shape, arrays["parent"].shape))
         assert len(arrays["result"]) == number
         assert arrays["step"].min() > 0.0
+        assert not laid.is_of_few
     assert shapes == {(("result",), (256,), (256,))}
+
+
+def test_who_meets_often_is_few():
+    """More seats than half the square of the number of players: three in two games are not, in three they are."""
+    for number, few in ((2, False), (3, True)):
+        teams, ranks = from_pairs(list("abc")[:number], list("bca")[:number], None)
+        laid = layout(whole(teams, ranks, range(number), None, None, False), True, None, everyone=True)
+        assert laid.is_of_few == few
