@@ -41,8 +41,8 @@ def purity(children, classes):
 
 
 def children_of(tree):
-    """Children of a diffusion tree's branch points, the deepest first, numbered as `purity` takes them."""
-    order = [n for n in np.argsort(-tree.depth, kind="stable") if np.isfinite(tree.depth[n])]
+    """Children of a diffusion tree's branch points, those of few leaves first, numbered as `purity` takes them."""
+    order = [n for n in np.argsort(tree.count, kind="stable") if np.isfinite(tree.depth[n])]  # depths may be equal
     number = {node: tree.n_leaves + place for place, node in enumerate(order)}
     number |= {leaf: leaf for leaf in range(tree.n_leaves)}
     return [[number[child] for child in tree.children[node]] for node in order]
