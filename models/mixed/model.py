@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -36,10 +38,9 @@ def mixed(formula: str, frame: Any, family: str) -> tuple[cv.Model, dict[str, An
         raise cv.ModelError(f"The family is one of {', '.join(FAMILIES)}; found {family!r}.")
     asked = parsed(formula)
     outcome = _outcome(_column(frame, asked.target), asked.target, family)
-    columns = {name: values for own in asked.columns for name, values in _numbers(frame, own).items()}
-    slopes = {own: _numbers(frame, own) for effect in asked.effects for own in effect.slopes}
-    slopes = {own: values for found in slopes.values() for own, values in found.items()}
-    scales = _scales(outcome, columns | slopes, family)
+    columns = _all_numbers(frame, asked.columns, asked.intercept)
+    slopes = [_all_numbers(frame, effect.slopes, effect.intercept) for effect in asked.effects]
+    scales = _scales(outcome, functools.reduce(operator.or_, slopes, columns), family)
     model = cv.Model("mixed regression")
     row = model.plate("row")
     data: dict[str, Any] = {}
@@ -52,8 +53,7 @@ def mixed(formula: str, frame: Any, family: str) -> tuple[cv.Model, dict[str, An
         )
         score = score + coefficient * model.input(f"column {name}", cv.real, plates=row)
         data[f"column {name}"] = values
-    for effect in asked.effects:
-        own = {name: values for slope in effect.slopes for name, values in _numbers(frame, slope).items()}
+    for effect, own in zip(asked.effects, slopes, strict=True):
         score = score + _varying(model, row, effect, own, scales, data)
         data[f"group {effect.group}"] = _labels(frame, effect.group)
     if isinstance(score, float):
@@ -86,7 +86,12 @@ def _varying(
         )
         for name in parts
     }
-    if effect.correlated and len(parts) == 2:
+    if effect.correlated and len(parts) > 2:
+        raise cv.ModelError(
+            f"The effects by {effect.group!r} are {len(parts)}, {', '.join(parts)}, and this command has correlations of "
+            "two at most. Write || for independent ones, or declare the model in Python."
+        )
+    if effect.correlated:
         correlation = model.random(f"correlation by {effect.group}", cv.lkj(2.0))
         term = cv.vector_gaussian(np.zeros(2), covariance=cv.covariance(list(sds.values()), correlation))
         effects = model.random(f"effects by {effect.group}", term, plates=group)
@@ -117,11 +122,25 @@ def _column(frame: Any, name: str) -> np.ndarray:
     missing = np.array([value is None or bool(value != value) for value in values.tolist()])
     if missing.any():
         raise cv.DataError(f"Column {name!r} has nothing in row {int(np.argmax(missing))}. Leave such rows out.")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise cv.DataError(f"Column {name!r} is infinite in row {row}. Leave such rows out.")
     return values
 
 
-def _numbers(frame: Any, name: str) -> dict[str, np.ndarray]:
-    """A column of numbers, or of text one for each value but the first."""
+def _all_numbers(frame: Any, names: tuple[str, ...], intercept: bool) -> dict[str, np.ndarray]:
+    """The columns of numbers of these; without an intercept the first that is text has one for each of its values."""
+    found: dict[str, np.ndarray] = {}
+    every = not intercept
+    for name in names:
+        own = _numbers(frame, name, every)
+        every = every and [*own] == [name]
+        found |= own
+    return found
+
+
+def _numbers(frame: Any, name: str, every: bool) -> dict[str, np.ndarray]:
+    """A column of numbers, or of text one for each value, but for the first where not for `every` one."""
     values = _column(frame, name)
     if values.dtype.kind in "biuf":
         return {name: values.astype(float)}
@@ -131,7 +150,7 @@ def _numbers(frame: Any, name: str) -> dict[str, np.ndarray]:
             f"Column {name!r} has {len(levels)} values that are no numbers; effects of so many are those of a group: "
             f"(1 | {name})."
         )
-    return {f"{name} {level}": (values == level).astype(float) for level in levels[1:]}
+    return {f"{name} {level}": (values == level).astype(float) for level in levels[not every :]}
 
 
 def _labels(frame: Any, name: str) -> list[str]:
@@ -140,7 +159,7 @@ def _labels(frame: Any, name: str) -> list[str]:
 
 def _outcome(values: np.ndarray, name: str, family: str) -> np.ndarray:
     if family == "bernoulli":
-        levels = sorted(set(values.tolist()), key=str)
+        levels = sorted(set(values.tolist()), key=None if values.dtype.kind in "biuf" else str)
         if len(levels) > 2:
             raise cv.DataError(f"Column {name!r} has {len(levels)} values; under bernoulli it has two.")
         return values.astype(bool) if values.dtype.kind in "biuf" and set(levels) <= {0, 1} else values == levels[-1]

@@ -52,8 +52,30 @@ def test_columns_of_text_and_effects_that_are_correlated_or_not():
 
 @pytest.mark.parametrize(
     ("family", "y", "told"),
-    [("poisson", [0.5, 1.0], "counts"), ("bernoulli", ["a", "b", "c"], "two"), ("gaussian", [1.0, np.nan], "row 1")],
+    [
+        ("poisson", [0.5, 1.0], "counts"),
+        ("bernoulli", ["a", "b", "c"], "two"),
+        ("gaussian", [1.0, np.nan], "row 1"),
+        ("gaussian", [1.0, np.inf], "infinite in row 1"),
+    ],
 )
 def test_outcomes_that_do_not_fit(family, y, told):
     with pytest.raises(cv.DataError, match=told):
         mixed("y ~ 1", pandas.DataFrame({"y": y}), family)
+
+
+def test_without_an_intercept_text_has_a_column_for_each_value():
+    frame = pandas.DataFrame({"y": [1.0, 0.0, 1.0], "kind": ["a", "b", "c"], "other": ["p", "q", "q"], "g": [1, 1, 2]})
+    model, data = mixed("y ~ 0 + kind + other", frame, "gaussian")
+    slopes = {name for name in model.randoms if name.startswith("slope")}
+    assert slopes == {"slope of kind a", "slope of kind b", "slope of kind c", "slope of other q"}
+    np.testing.assert_array_equal(data["column kind a"], [1, 0, 0])
+    model, _ = mixed("y ~ 1 + (0 + other || g)", frame, "gaussian")
+    assert {"other p by g", "other q by g"} <= set(model.randoms)
+    with pytest.raises(cv.ModelError, match="correlations of two at most"):
+        mixed("y ~ 1 + (kind | g)", frame, "gaussian")
+
+
+def test_the_larger_of_two_numbers_is_true():
+    _, data = mixed("y ~ 1", pandas.DataFrame({"y": [9, 10, 10]}), "bernoulli")
+    np.testing.assert_array_equal(data["y"], [False, True, True])
