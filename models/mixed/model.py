@@ -88,8 +88,8 @@ def _varying(
     }
     if effect.correlated and len(parts) > 2:
         raise cv.ModelError(
-            f"The effects by {effect.group!r} are {len(parts)}, {', '.join(parts)}, and this command has correlations of "
-            "two at most. Write || for independent ones, or declare the model in Python."
+            f"The effects by {effect.group!r} are {len(parts)}, {', '.join(parts)}, and this command has correlations "
+            "of two at most. Write || for independent ones, or declare the model in Python."
         )
     if effect.correlated:
         correlation = model.random(f"correlation by {effect.group}", cv.lkj(2.0))
