@@ -91,7 +91,7 @@ def _varying(
             f"The effects by {effect.group!r} are {len(parts)}, {', '.join(parts)}, and this command has correlations "
             "of two at most. Write || for independent ones, or declare the model in Python."
         )
-    if effect.correlated:
+    if effect.correlated and len(parts) == 2:
         correlation = model.random(f"correlation by {effect.group}", cv.lkj(2.0))
         term = cv.vector_gaussian(np.zeros(2), covariance=cv.covariance(list(sds.values()), correlation))
         effects = model.random(f"effects by {effect.group}", term, plates=group)

@@ -74,6 +74,8 @@ def test_without_an_intercept_text_has_a_column_for_each_value():
     assert {"other p by g", "other q by g"} <= set(model.randoms)
     with pytest.raises(cv.ModelError, match="correlations of two at most"):
         mixed("y ~ 1 + (kind | g)", frame, "gaussian")
+    model, _ = mixed("y ~ 1 + (kind | g)", frame.assign(kind="a"), "gaussian")  # one value says nothing
+    assert "correlation by g" not in model.randoms
 
 
 def test_the_larger_of_two_numbers_is_true():
