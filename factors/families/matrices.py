@@ -168,6 +168,18 @@ def inverse(matrix: Array) -> Array:
     return symmetric(jnp.swapaxes(root, -1, -2) @ root)
 
 
+def solve_root(root: Array, right: Array, transposed: bool = False) -> Array:
+    """X with L X = B, or L' X = B, for one lower triangular L (d, d) and B (d, n); no derivatives.
+
+    Many at once, by `vmap`, are solved one by one on a processor, as `_one_by_one` says.
+    """
+
+    def one(root: Array, right: Array) -> Array:
+        return jax.lax.linalg.triangular_solve(root, right, left_side=True, lower=True, transpose_a=transposed)
+
+    return (one if jax.default_backend() != "cpu" else jax.custom_batching.sequential_vmap(one))(root, right)
+
+
 @jax.jit
 def solve(matrix: Array, vector: Array) -> Array:
     """x with M x = v, once refined: M x is v to rounding, where that of a product with the inverse is not.

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
+from ....factors.families.matrices import cholesky, solve_root
 from .contract import Active, Numbers, Point, Rows, Values
 from .gaussian_noise import LOG_2PI, GaussianValues
 
@@ -27,13 +27,13 @@ class OfValues(NamedTuple):
     whitened: Array
 
     def draw(self, key: Key) -> Values:
-        """The values; the noise goes through the solve of the mean, as of two at once some XLA never returns."""
+        """The values, by one solve of mean and noise."""
         noise = draws.normal(key, self.whitened.shape)
-        return solve_triangular(self.root, self.whitened + noise, lower=True, trans="T")
+        return solve_root(self.root, self.whitened + noise, transposed=True)
 
     def mean(self) -> Values:
         """(places, dimensions)."""
-        return solve_triangular(self.root, self.whitened, lower=True, trans="T")
+        return solve_root(self.root, self.whitened, transposed=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,8 +92,8 @@ def of_values_given(sums: Sums, numbers: Numbers) -> OfValues:
     """The same from sums over rows."""
     noise = numbers["noise_precision"]
     precision = noise * sums.gram + numbers["value_precision"] * jnp.eye(len(sums.gram))
-    root = jnp.linalg.cholesky(precision)
-    return OfValues(root, solve_triangular(root, noise * sums.cross, lower=True))
+    root = cholesky(precision)
+    return OfValues(root, solve_root(root, noise * sums.cross))
 
 
 def log_marginal(values: Array, active: Active, numbers: Numbers) -> Array:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 
 from ....factors.arrays import Array
+from ....factors.families.matrices import cholesky, solve_root
 from ..likelihoods.contract import Numbers
 from ..likelihoods.linear_gaussian import Sums
 
@@ -31,10 +31,10 @@ class Beliefs(NamedTuple):
 def beliefs_of(sums: Sums, numbers: Numbers) -> Beliefs:
     """Computed from sums, mean and covariance by the same solves."""
     noise, places = numbers["noise_precision"], len(sums.gram)
-    root = jnp.linalg.cholesky(precision_of(sums, numbers))
+    root = cholesky(precision_of(sums, numbers))
     both = jnp.concatenate([jnp.eye(places), noise * sums.cross], axis=1)
-    half = solve_triangular(root, both, lower=True)
-    solved = solve_triangular(root, half, lower=True, trans="T")
+    half = solve_root(root, both)
+    solved = solve_root(root, half, transposed=True)
     return Beliefs(sums, solved[:, :places], solved[:, places:])
 
 

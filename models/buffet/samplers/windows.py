@@ -11,10 +11,10 @@ import functools
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 
 from ....factors.arrays import Array, Key
 from ....factors.errors import ModelError
+from ....factors.families.matrices import cholesky, solve_root
 from ..likelihoods.contract import Active, Likelihood, Numbers, Rows
 from ..likelihoods.linear_gaussian import Sums, sums_of
 from .beliefs import Beliefs, beliefs_of
@@ -91,8 +91,8 @@ def pass_of_windows(window: int) -> RowPass:
 def log_density(z: Array, values: Array, rest: Beliefs, numbers: Numbers, more: Array) -> Array:
     """Of the entries of a window's rows but for a constant, `more` (window,) added to their variances."""
     covariance = z @ rest.covariance @ z.T + jnp.eye(len(z)) / numbers["noise_precision"] + jnp.diag(more)
-    root = jnp.linalg.cholesky(covariance)
-    white = solve_triangular(root, values - z @ rest.mean, lower=True)
+    root = cholesky(covariance)
+    white = solve_root(root, values - z @ rest.mean)
     return -values.shape[1] * jnp.sum(jnp.log(jnp.diagonal(root))) - 0.5 * jnp.sum(white**2)
 
 
