@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from ..compiler.data.labels import is_annotated
 from ..factors.arrays import Key
 
 try:
@@ -81,7 +80,7 @@ class Unlabelled:
 
 def as_table(X: Table) -> Table:
     """Of an annotated matrix (AnnData), also where it is sparse, its frame; anything else as it is."""
-    return X.to_df() if is_annotated(X) and hasattr(X, "to_df") else X
+    return X.to_df() if all(hasattr(X, name) for name in ("obs_names", "var_names", "to_df")) else X
 
 
 def read_named(model: BaseEstimator, X: Table, reset: bool) -> np.ndarray:

@@ -178,7 +178,9 @@ def test_scores(twins, monkeypatch):
     found = []
     for size in (0.0, 1.0, -1.0):
         monkeypatch.setattr(factors, "normals", lambda *address, size=size: size * jnp.array(error))
-        score = np.asarray(factors.draw_factors(SEED, twins.state(), jnp.array(twins.y)))
+        state = twins.state()
+        height = factors.heights(state.loading, state.noise, jnp.array(twins.y))
+        score = np.asarray(factors.draw_factors(SEED, state, height))
         found.append(twins.height(score=score.T))
     drop = -0.5 * (error**2).sum()
     assert np.array(found) - found[0] == pytest.approx([0.0, drop, drop], abs=1e-9)
