@@ -172,8 +172,12 @@ def _reads_several(plan: Plan, block: EnergyBlock) -> bool:
     read: dict[str, set[Hashable]] = {}
     roots = (block.out, *block.args.values(), *(gate.selector for gate in block.gates))
     queue: list[tuple[Expr, frozenset[Plate], Hashable]] = [(root, frozenset(), ()) for root in roots]
+    seen: set[Hashable] = set()  # what several expressions share is read once
     while queue:
         node, over, of = queue.pop()
+        if (id(node), over, of) in seen:
+            continue
+        seen.add((id(node), over, of))
         source = ungathered(node)
         if isinstance(node, (Random, Let)) and node.name in plan.observed:
             continue
