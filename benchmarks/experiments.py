@@ -14,7 +14,14 @@ def options(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="a small version, in one to five minutes")
     parser.add_argument("--data", type=Path, default=os.environ.get("CAVITY_DATA"), help="folder of the data sets")
+    parser.add_argument("--beside", action="store_true", help="the machine does other work too: say so on the page")
     return parser
+
+
+def circumstances(arguments):
+    """What a page says of how it was run: quickly, and whether the machine did other work."""
+    found = {"quick": True} if arguments.quick else {}
+    return found | ({"times": "taken beside other work"} if arguments.beside else {})
 
 
 def folder(arguments, *names):

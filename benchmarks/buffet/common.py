@@ -31,14 +31,12 @@ def options(description):
     """The options that every experiment on binary features has."""
     parser = experiments.options(description)
     parser.add_argument("--seed", type=int, default=0, help="of the random numbers")
-    parser.add_argument("--beside", action="store_true", help="the machine does other work too: say so on the page")
     return parser
 
 
 def report(name, arguments, **settings):
     """The numbers of the page of this name, which says what was run and whether the machine did other work."""
-    words = {"quick": True} if arguments.quick else {}
-    words |= {"times": "taken beside other work"} if arguments.beside else {}
+    words = experiments.circumstances(arguments)
     return harness.Report(f"buffet_{name}", seed=arguments.seed, **words, **settings)
 
 

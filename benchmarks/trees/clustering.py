@@ -11,6 +11,7 @@ class of the share of that class below where they meet.
 import common
 
 # isort: split
+import experiments
 import harness
 import infinite_mixture
 import jax
@@ -114,10 +115,8 @@ def main():
     from sklearn.metrics import adjusted_rand_score
 
     parser = common.options(__doc__)
-    parser.add_argument("--beside", action="store_true", help="the machine does other work too: say so on the page")
     arguments = parser.parse_args()
-    words = {"times": "taken beside other work"} if arguments.beside else {}
-    words |= {"quick": True} if arguments.quick else {}
+    words = experiments.circumstances(arguments)
     report = harness.Report("trees_clustering", seed=arguments.seed, **words)
     note = (
         "Adjusted Rand index at the number of classes, and at a method's own number of clusters; dendrogram purity; "

@@ -10,6 +10,7 @@ the least of several, after compilation; slopes are those of a straight line thr
 import common
 
 # isort: split
+import experiments
 import harness
 import jax
 import numpy as np
@@ -79,10 +80,8 @@ def slope(sizes, seconds):
 
 def main():
     parser = common.options(__doc__)
-    parser.add_argument("--beside", action="store_true", help="the machine does other work too: say so on the page")
     arguments = parser.parse_args()
-    words = {"times": "taken beside other work"} if arguments.beside else {}
-    words |= {"quick": True} if arguments.quick else {}
+    words = experiments.circumstances(arguments)
     report = harness.Report("trees_cost", seed=arguments.seed, backend=arguments.backend, **words)
     rows = (50, 100, 200) if arguments.quick else (50, 100, 200, 400, 800)
     widths = (2, 8, 32) if arguments.quick else (2, 8, 32, 128)

@@ -17,6 +17,7 @@ import common
 import time
 
 import baselines
+import experiments
 import harness
 import jax
 import numpy as np
@@ -240,11 +241,9 @@ def estimators(arguments):
 
 def main():
     parser = common.options(__doc__)
-    parser.add_argument("--beside", action="store_true", help="the machine does other work too: say so on the page")
     parser.add_argument("--sets", type=int, default=4, help="how many of the data sets")
     arguments = parser.parse_args()
-    words = {"times": "taken beside other work"} if arguments.beside else {}
-    words |= {"quick": True} if arguments.quick else {}
+    words = experiments.circumstances(arguments)
     report = harness.Report("trees_density", seed=arguments.seed, backend=arguments.backend, **words)
     kernels = split(np.random.default_rng(0).standard_normal((60, 10)), 0, 5)
     by_search(*kernels, PRIORS["PYDT"], 60, arguments)  # compiles what is compiled once
