@@ -34,9 +34,18 @@ def folder(arguments, *names):
     return path
 
 
-def table(title, columns, rows):
-    """Prints a table; the first column names the row, numbers have four digits."""
+def report(name, arguments, **settings):
+    """What becomes the page `name` of docs/benchmarks."""
+    return harness.Report(name, **settings, **circumstances(arguments))
+
+
+def table(title, columns, rows, page=None, note=""):
+    """Prints a table, and keeps it with its note where there is a page; first columns name rows, numbers have four
+    digits."""
     cells = [[one if isinstance(one, str) else f"{one:.4g}" for one in row] for row in [columns, *rows]]
+    if page is not None:
+        page.table(title, note, cells[0], cells[1:], rows)
+        return
     widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
     print(f"\n{title}")
     for row in cells:

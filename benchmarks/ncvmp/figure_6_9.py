@@ -9,6 +9,7 @@ the classes.
 import common
 
 # isort: split
+import experiments
 import numpy as np
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
@@ -19,6 +20,7 @@ FEATURES, CLASSES = 6, 4
 ROWS = (25, 50, 100, 200, 400, 800)
 NOISE = (0.1, 0.3, 1.0, 3.0, 10.0)  # standard deviations
 THESIS = ("quadratic", "log", "tilted", "adaptive")
+NOTE = "Medians over data sets (quartiles); columns: rows in (a), the standard deviation of the noise in (b)."
 
 
 def simulate(rows, noise, seed):
@@ -65,49 +67,44 @@ def quartiles(values):
     return f"{middle:.3g} ({low:.3g}, {high:.3g})"
 
 
-def show(title, results, part):
+def show(page, title, results, part):
     settings = next(iter(results.values()))
     rows = [[name, *(quartiles(found[setting][part]) for setting in settings)] for name, found in results.items()]
-    common.table(f"{title}: median (quartiles)", ["", *(f"{at:g}" for at in settings)], rows)
+    experiments.table(title, ["", *(f"{at:g}" for at in settings)], rows, page, NOTE)
 
 
 def medians(found, part):
     return np.array([np.median(one[part]) for one in found.values()])
 
 
-def statements(size, noise, plain):
+def statements(page, size, noise, plain):
     """What the thesis says of its figure, and what is found here."""
     error = {name: medians(found, 0) for name, found in size.items()}
     count = {name: medians(found, 1) for name, found in plain.items()}
     by_noise = {name: medians(found, 0) for name, found in noise.items()}
+    rows = []
 
-    def yes(truth):
-        return "yes" if truth else "no"
+    def say(claim, measured, values):
+        rows.append([claim, measured, ", ".join(f"{value:.3g}" for value in values)])
 
-    def fmt(values):
-        return "  ".join(f"{value:.3g}" for value in values)
-
-    print("\nstatements of the thesis, over the grid of rows or of noise from left to right")
-    print(f"errors fall with N, for every bound: {yes(all(one[0] > one[-1] for one in error.values()))}")
-    print("tilted best, closely followed by log: error of log over that of tilted")
-    print(f"    {fmt(error['log'] / error['tilted'])}")
-    print("quadratic comparable for N < 200, poor for larger N: error over that of tilted")
-    print(f"    {fmt(error['quadratic'] / error['tilted'])}")
-    print("log takes many more plain sweeps: over those of tilted")
-    print(f"    {fmt(count['log'] / count['tilted'])}")
-    print("quadratic slows with N, tilted and adaptive less: plain sweeps over those at the smallest N")
+    falls = [one[-1] / one[0] for one in error.values()]
+    say("errors fall with N for every bound", "error at the largest N over that at the smallest", falls)
+    say("tilted best, closely followed by log", "error of log over that of tilted", error["log"] / error["tilted"])
+    poor = error["quadratic"] / error["tilted"]
+    say("quadratic comparable for N < 200, poor for larger N", "its error over that of tilted", poor)
+    say("log takes many more sweeps", "plain sweeps over those of tilted", count["log"] / count["tilted"])
     for name in [name for name in ("quadratic", "tilted", "adaptive") if name in count]:
-        print(f"    {name}: {fmt(count[name] / count[name][0])}")
+        slows = "plain sweeps over those at the smallest N"
+        say(f"{name} slows with N{'' if name == 'quadratic' else ', less'}", slows, count[name] / count[name][0])
     if "adaptive" in count:
         others = np.min([count[name] for name in count if name != "adaptive"], axis=0)
-        print(
-            f"adaptive converges fastest: its plain sweeps over the fewest of the others\n    "
-            f"{fmt(count['adaptive'] / others)}"
-        )
-    print("but for very large noise, tilted (and adaptive) best: error of quadratic over that of tilted, by noise")
-    print(f"    {fmt(by_noise['quadratic'] / by_noise['tilted'])}")
-    print("ours (the expectation itself): error over that of tilted, by rows, by noise")
-    print(f"    {fmt(error['quadrature'] / error['tilted'])}\n    {fmt(by_noise['quadrature'] / by_noise['tilted'])}")
+        say("adaptive converges fastest", "its plain sweeps over the fewest of the others", count["adaptive"] / others)
+    poor = by_noise["quadratic"] / by_noise["tilted"]
+    say("but for very large noise, tilted best", "error of quadratic over that of tilted, by noise", poor)
+    say("", "ours (quadrature) over tilted, by rows", error["quadrature"] / error["tilted"])
+    say("", "ours (quadrature) over tilted, by noise", by_noise["quadrature"] / by_noise["tilted"])
+    note = "Ratios of medians, over the grid of rows or of noise from left to right; for the first, one for each bound."
+    experiments.table("What the thesis says of its figure", ["the thesis", "measured", "here"], rows, page, note)
 
 
 def picture(panels):
@@ -125,8 +122,13 @@ def picture(panels):
 
 
 def main():
-    arguments = common.options(__doc__).parse_args()
-    count, rows, levels = (4, (50, 200), (1.0,)) if arguments.quick else (16, ROWS, NOISE)
+    parser = common.options(__doc__)
+    parser.add_argument("--sets", type=int, default=16, help="random data sets at each setting")
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS, help="of (a)")
+    arguments = parser.parse_args()
+    count, rows, levels = (4, (50, 200), (1.0,)) if arguments.quick else (arguments.sets, arguments.rows, NOISE)
+    page = experiments.report("ncvmp_figure_6_9", arguments, sets=count)
+    begun = experiments.harness.cpu_seconds()
     by_size = {n: [simulate(n, 0.0, seed) for seed in range(count)] for n in rows}
     by_noise = {sd: [simulate(200, sd, 100 + seed) for seed in range(count)] for sd in levels}
     size, noise, plain, plain_noise = {}, {}, {}, {}
@@ -138,13 +140,14 @@ def main():
             plain[bound], plain_noise[bound] = {n: both[n] for n in by_size}, {sd: both[sd] for sd in by_noise}
         missed = sum(count - one[2] for one in both.values())
         print(f"{bound}: done" + (f", {missed} runs not converged" if missed else ""), flush=True)
-    show("(a) error of coefficients by rows", size, 0)
-    show("(a) plain sweeps by rows", plain, 1)
-    show("(a) accelerated sweeps by rows", size, 1)
-    show("(b) error of coefficients by noise", noise, 0)
-    show("(b) plain sweeps by noise", plain_noise, 1)
-    show("(b) accelerated sweeps by noise", noise, 1)
-    statements(size, noise, plain)
+    show(page, "(a) error of coefficients by rows", size, 0)
+    show(page, "(a) plain sweeps by rows", plain, 1)
+    show(page, "(a) accelerated sweeps by rows", size, 1)
+    show(page, "(b) error of coefficients by noise", noise, 0)
+    show(page, "(b) plain sweeps by noise", plain_noise, 1)
+    show(page, "(b) accelerated sweeps by noise", noise, 1)
+    statements(page, size, noise, plain)
+    page.facts("cost", **{"CPU seconds, compilation included": experiments.harness.cpu_seconds() - begun})
     titles = "error of coefficients", "plain sweeps", "accelerated sweeps"
     figure = picture(
         {

@@ -12,6 +12,7 @@ The reference runs are those of the authors' program on three other masks (300 s
 import common
 
 # isort: split
+import experiments
 import heldout
 import numpy as np
 import sets
@@ -19,6 +20,7 @@ import sets
 from cavity.models.sparse import plot_count, plot_scores, plot_sparsity
 from cavity.models.sparse.settings import family
 
+REFERENCE = "Held-out log density per entry of one chain, and that of a run of the authors' program."
 PAPERS = {
     "NSFA": "as the best SFA; between SFA at 15 and 20 in time",
     "FA, K = 20": "25 ms per sweep and factor: 500 ms",
@@ -61,20 +63,23 @@ def over_sweeps(values, mask, arguments, sweeps):
 def main():
     parser = common.options(__doc__)
     parser.add_argument("--sweeps", type=int, default=1500, help="of each chain")
+    parser.add_argument("--masks", type=int, default=10)
+    parser.add_argument("--sizes", type=int, nargs="+", default=(10, 20, 40, 60, 80), help="numbers of factors")
     arguments = parser.parse_args()
-    sweeps, splits = (200, 1) if arguments.quick else (arguments.sweeps, 10)
-    sizes, rates = ((5, 20), (1e-4,)) if arguments.quick else ((10, 20, 40, 60, 80), (1e-4, 1e-2, 1.0))
+    sweeps, splits = (200, 1) if arguments.quick else (arguments.sweeps, arguments.masks)
+    sizes, rates = ((5, 20), (1e-4,)) if arguments.quick else (arguments.sizes, (1e-4, 1e-2, 1.0))
+    page = experiments.report("nsfa_breast", arguments, seed=arguments.seed, sweeps=sweeps, masks=splits)
     values = sets.breast(arguments)
     hidden = heldout.masks(values.shape, splits, arguments.seed)
     every = models(sizes, rates)
     found = heldout.compare(values, every, hidden, arguments.seed, sweeps)
-    heldout.show(f"Breast cancer, {splits} masks: held-out log density per entry", found, "NSFA", PAPERS)
+    heldout.show(f"Breast cancer, {splits} masks: held-out log density per entry", found, "NSFA", PAPERS, page)
 
     finite = heldout.best(found, "SFA")
     lines = on_reference_masks(values, arguments, sweeps, every[finite])
     if lines:
         columns = ["", "NSFA", finite, "reference", "K", "K of reference"]
-        common.table("The masks of the reference runs", columns, lines)
+        experiments.table("The masks of the reference runs", columns, lines, page, REFERENCE)
 
     counts, zeros = over_sweeps(values, hidden[0], arguments, sweeps)
     order = sorted(found, key=lambda name: -np.median(found[name]["score"]))

@@ -12,6 +12,7 @@ other masks.
 import common
 
 # isort: split
+import experiments
 import heldout
 import numpy as np
 import sets
@@ -19,6 +20,7 @@ import sets
 from cavity.models.sparse import plot_count, plot_scores
 from cavity.models.sparse.settings import family
 
+REFERENCE = "Held-out log density per entry of one chain, and that of a run of the authors' program."
 PAPERS = {"NSFA": "median K 4, at times 5"}
 
 
@@ -33,24 +35,31 @@ def models(sizes):
 def main():
     parser = common.options(__doc__)
     parser.add_argument("--sweeps", type=int, default=1000, help="of each chain")
+    parser.add_argument("--masks", type=int, default=10)
     arguments = parser.parse_args()
-    sweeps, splits, sizes = (300, 2, (2, 5)) if arguments.quick else (arguments.sweeps, 10, (2, 3, 4, 5, 7, 10))
+    every = arguments.sweeps, arguments.masks, (2, 3, 4, 5, 7, 10)
+    sweeps, splits, sizes = (300, 2, (2, 5)) if arguments.quick else every
+    page = experiments.report("nsfa_ecoli", arguments, seed=arguments.seed, sweeps=sweeps, masks=splits)
     values = sets.ecoli(arguments)
     hidden = heldout.masks(values.shape, splits, arguments.seed)
     found = heldout.compare(values, models(sizes), hidden, arguments.seed, sweeps)
-    heldout.show(f"E. coli, {splits} masks: held-out log density per entry", found, "NSFA", PAPERS)
+    heldout.show(f"E. coli, {splits} masks: held-out log density per entry", found, "NSFA", PAPERS, page)
 
     references, lines = sets.references("ecoli"), []
     for number, reference in enumerate(references):
         run = common.sample(values, family("nsfa"), arguments.seed, sweeps, 100, held_out=reference.held_out)
         lines.append([f"mask {number}", run.score, reference.score, float(run.factors.mean()), reference.factors])
     if lines:
-        common.table("The masks of the reference runs", ["", "NSFA", "reference", "K", "K of reference"], lines)
+        columns = ["", "NSFA", "reference", "K", "K of reference"]
+        experiments.table("The masks of the reference runs", columns, lines, page, REFERENCE)
 
     whole = common.sample(values, family("nsfa"), arguments.seed, sweeps, sweeps, chains=4, keep="summaries")
     late = whole.factors[:, sweeps // 2 :]
     shares = {int(k): float(np.mean(late == k)) for k in np.unique(late)}
-    print(f"\nAll data, four chains: median K {np.median(late):.0f} (papers: 4), shares {shares}")
+    rows = [["here", f"{np.median(late):.0f}", ", ".join(f"{k}: {share:.2f}" for k, share in shares.items())]]
+    rows.append(["papers", "4", "at times 5"])
+    note = f"Four chains of {sweeps} sweeps, the later halves."
+    experiments.table("All data: number of factors", ["", "median", "share of draws"], rows, page, note)
 
     order = sorted(found, key=lambda name: -np.median(found[name]["score"]))
     figures = {

@@ -1,10 +1,16 @@
 """Held-out entries: the same entries hidden from several models, and how densely each predicts them (F-14, K-25)."""
 
 import common
+import experiments
 import jax
 import numpy as np
 
 from cavity.models.sparse.data import held_out_mask
+
+NOTE = (
+    "Means over masks (standard errors); differences are paired by masks; single draw: with the logarithm inside the "
+    "average over draws; zeros: the share of loadings that are exactly zero."
+)
 
 
 def masks(shape, number, seed, share=0.1):
@@ -35,7 +41,7 @@ def show_one(name, found):
     print(f"{name}: {score}, K {factors:.1f}, {np.median(found['warm']):.3f} ms/sweep", flush=True)
 
 
-def show(title, found, base, papers):
+def show(title, found, base, papers, page=None):
     """A table, the best model first; differences to the model `base` are paired by splits."""
     rows = []
     for name, one in sorted(found.items(), key=lambda item: -item[1]["score"].mean()):
@@ -47,7 +53,7 @@ def show(title, found, base, papers):
             ]
         )  # fmt: skip
     columns = ["model", "score (s.e.)", f"{base} above", "single draw", "median K", "zeros", "ms/sweep", "CPU s"]
-    common.table(title, [*columns, "papers"], rows)
+    experiments.table(title, [*columns, "papers"], rows, page, NOTE)
 
 
 def best(found, start):
