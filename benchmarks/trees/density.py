@@ -8,7 +8,7 @@ has more evidence and a moderate gain in prediction, concentration 2.3 +- 0.4 an
 within tens of seconds, chains win in the end; both are far above the kernel density and mostly above an infinite
 mixture of Gaussians.
 
-    python benchmarks/trees/density.py --data DIR [--backend jax] [--quick] [--beside] [--sets 4]
+    python benchmarks/trees/density.py --data DIR [--backend jax] [--quick] [--beside] [--sets 4] [--splits 3]
 """
 
 import common
@@ -153,7 +153,7 @@ def by_chain(train, test, prior, draws, arguments):
 def one_split(train, test, arguments):
     """All methods on one split."""
     budgets = (2, 10) if arguments.quick else (2, 10, 40)
-    draws = 120 if arguments.quick else 600
+    draws = 120 if arguments.quick else arguments.draws
     results = {}
     for name, method in baselines.BASELINES.items():
         begun = time.process_time()
@@ -169,11 +169,23 @@ def one_split(train, test, arguments):
     return results
 
 
+def learned(report, title, runs):
+    """The table of concentrations and discounts, of the Pitman-Yor tree's chain and search."""
+    lines = []
+    for i, run in enumerate(runs):
+        by_draws = [f"{each.mean():.2f} +- {each.std():.2f}" for each in run["PYDT chain"]["draws"]]
+        lines += [[f"split {i + 1}, chain", *by_draws]]
+        lines += [[f"split {i + 1}, search", *(f"{each:.2f}" for each in run["PYDT search"]["hyper"])]]
+    lines += [["the thesis, on skulls", "2.3 +- 0.4", "0.23 +- 0.08"]]
+    columns = ["", "concentration", "discount"]
+    report.table(f"{title}: learned by the PYDT", "Mean and standard deviation of draws.", columns, lines, lines)
+
+
 def experiment(arguments, report):
     """All data sets; tables, and the curves of the first split of each."""
     figures, kept = {}, {}
     for title, splits in list(sets(arguments).items())[: arguments.sets]:
-        splits = splits[:1] if arguments.quick else splits
+        splits = splits[: 1 if arguments.quick else arguments.splits]
         runs = [one_split(*pair, arguments) for pair in splits]
         rows = []
         for name in runs[0]:
@@ -188,17 +200,9 @@ def experiment(arguments, report):
         columns = ["", *several, "above kernels", "error", *(f"evidence {i + 1}" for i in range(len(runs))), "CPU s"]
         shape = splits[0][0].shape
         heading = f"{title}, {shape[0]} x {shape[1]}: held-out log density for each row"
-        common.table(heading, columns, rows)
         cells = [[each if isinstance(each, str) else f"{each:.3f}" for each in row] for row in rows]
         report.table(heading, NOTE, columns, cells, rows)
-        for i, run in enumerate(runs):
-            first, second = run["PYDT chain"]["draws"]
-            found = run["PYDT search"]["hyper"]
-            print(
-                f"    split {i + 1}: concentration {first.mean():.2f} +- {first.std():.2f}, discount "
-                f"{second.mean():.2f} +- {second.std():.2f} (search: {found[0]:.2f}, {found[1]:.2f})"
-            )
-        print(f"    {PAPER}; evidence: of the best tree, and the mean of drawn trees")
+        learned(report, title, runs)
         base = runs[0]["kernel density"]["rows"].mean()
         curves = {name: np.array(run["curve"]).T for name, run in runs[0].items() if "curve" in run}
         figure = plot_evidence(
@@ -210,7 +214,7 @@ def experiment(arguments, report):
     return figures, kept
 
 
-def estimators(arguments):
+def estimators(arguments, report):
     """The estimator as anyone would call it, on raw columns, against the best mixture."""
     from sklearn.datasets import load_iris
 
@@ -221,7 +225,7 @@ def estimators(arguments):
     }
     rows = []
     for name, table in kinds.items():
-        for seed in range(1 if arguments.quick else 3):
+        for seed in range(1 if arguments.quick else arguments.splits):
             train, test = split(table, seed)
             centre, width = train.mean(axis=0), train.std(axis=0)
             scores = []
@@ -235,21 +239,24 @@ def estimators(arguments):
             ]
             rows.append([f"{name}, split {seed + 1}", *scores, *others])
     columns = ["", "DDT", "CPU s", "PYDT", "CPU s", *baselines.BASELINES]
-    common.table("DiffusionTree().fit(train).score(test), in units of standardised columns", columns, rows)
+    title = "DiffusionTree().fit(train).score(test), in units of standardised columns"
+    experiments.table(title, columns, rows, report, "The estimator with its defaults, on raw columns.")
     return rows
 
 
 def main():
     parser = common.options(__doc__)
     parser.add_argument("--sets", type=int, default=4, help="how many of the data sets")
+    parser.add_argument("--splits", type=int, default=3, help="how many of the splits of each")
+    parser.add_argument("--draws", type=int, default=600, help="of each chain")
     arguments = parser.parse_args()
-    words = experiments.circumstances(arguments)
+    words = experiments.circumstances(arguments) | {"splits": arguments.splits, "draws": arguments.draws}
     report = harness.Report("trees_density", seed=arguments.seed, backend=arguments.backend, **words)
     kernels = split(np.random.default_rng(0).standard_normal((60, 10)), 0, 5)
     by_search(*kernels, PRIORS["PYDT"], 60, arguments)  # compiles what is compiled once
     by_chain(*kernels, PRIORS["PYDT"], 8, arguments)
     figures, kept = experiment(arguments, report)
-    common.save("density", figures, held_out=kept, estimators=estimators(arguments), paper=PAPER)
+    common.save("density", figures, held_out=kept, estimators=estimators(arguments, report), paper=PAPER)
 
 
 if __name__ == "__main__":
