@@ -91,16 +91,12 @@ bench: $(VENV)/.installed-bench
 	@for script in $(BENCHMARKS); do $(BIN)/python benchmarks/$$script.py || exit 1; done
 	$(BIN)/python benchmarks/pages.py $(BENCHMARKS)
 
-# Modules beside the experiments that these import.
-SHARED := benchmarks/ncvmp/common.py \
-	$(addprefix benchmarks/trees/,common.py c_kernels.py thesis_search.py baselines.py tables.py conjugate.py infinite_mixture.py merges.py) \
-	$(addprefix benchmarks/nsfa/,common.py sets.py heldout.py c_kernels.py sparse_pca.py) \
-	$(addprefix benchmarks/mixtures/,common.py components.py) \
-	$(addprefix benchmarks/buffet/,common.py sets.py by_hand.py c_kernels.py)
+# Of the folders of experiments the files that are run themselves, not those that others import.
+EXPERIMENTS := $(shell grep -l __main__ $(addprefix benchmarks/,ncvmp/*.py trees/*.py nsfa/*.py mixtures/*.py buffet/*.py))
 
 # One that stops, for lack of its data or otherwise, does not stop the others; all that stopped are named at the end.
 experiments: $(VENV)/.installed-bench
-	@stopped=; for script in $(filter-out $(SHARED),$(wildcard $(addsuffix /*.py,$(addprefix benchmarks/,ncvmp trees nsfa mixtures buffet)))); do \
+	@stopped=; for script in $(EXPERIMENTS); do \
 		echo "== $$script"; $(BIN)/python $$script || stopped="$$stopped $$script"; done; \
 	if [ -n "$$stopped" ]; then echo "These stopped before their end:$$stopped"; exit 1; fi
 
