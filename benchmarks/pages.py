@@ -63,10 +63,15 @@ def script(name):
     return whole if whole.exists() or not rest else ROOT / "benchmarks" / folder / f"{rest}.py"
 
 
+def story(name):
+    """The paragraphs at the head of a benchmark's file, without commands: what it measures, and what papers found."""
+    text = ast.get_docstring(ast.parse(script(name).read_text())) or name
+    return [" ".join(part.split()) for part in text.split("\n\n") if not part.startswith("    ")]
+
+
 def what(name):
     """What a benchmark measures: the first paragraph of its file."""
-    text = ast.get_docstring(ast.parse(script(name).read_text())) or name
-    return " ".join(text.split("\n\n")[0].split())
+    return story(name)[0]
 
 
 def measured(machine):
@@ -83,7 +88,7 @@ def page(content):
     """The page of one benchmark's results."""
     name = content["name"]
     settings = ", ".join(f"{key}={value}" for key, value in content["settings"].items())
-    lines = [f"# {name}", "", what(name), "", measured(content["machine"]), ""]
+    lines = [f"# {name}", "", *(line for part in story(name) for line in (part, "")), measured(content["machine"]), ""]
     made = script(name).relative_to(ROOT).as_posix()
     target = "make bench" if script(name).parent == ROOT / "benchmarks" else "make experiments"
     lines += [f"Made by `{made}`{f' ({settings})' if settings else ''}; `{target}` makes it anew.", ""]

@@ -2,7 +2,9 @@
 
 The thesis (section 7.6.2) has O(N D) for an iteration of messages, O(N D) for an E step and O(k N) for an M step of
 order k with its iterations, and O(N^2 D) for a sweep of chains that tries every place for every subtree. CPU seconds,
-the least of several, after compilation; slopes are those of a straight line through logarithms.
+the least of several, after compilation; slopes are those of a straight line through logarithms. Up to some hundred rows
+what does not grow with the data (calls from Python, a step over nodes) weighs as much as what does, so that slopes are
+below the powers of the thesis.
 
     python benchmarks/trees/cost.py [--quick] [--backend jax] [--beside]
 """
