@@ -1,7 +1,7 @@
 """Real tables for the experiments of this folder, and where they are looked for.
 
 `--data` names a folder that holds `animals33`, `crabs`, `mclust_wdbc` and `ddt_data`, or one that holds these in
-`data` and `reference/runs`.
+`data` and `reference/runs`; splits of reference runs are found beside the repository too.
 """
 
 import common
@@ -11,6 +11,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import reference_runs
 
 PLACES = ("", "data", "reference/runs")
 GROUPS = {
@@ -29,7 +30,7 @@ def path_of(arguments, folder, name):
         for place in PLACES:
             if (found := Path(arguments.data, place, folder, name)).exists():
                 return found
-    return common.folder(arguments, folder, name)
+    return reference_runs.path(folder, name) or common.folder(arguments, folder, name)
 
 
 def animals(arguments):
