@@ -36,8 +36,7 @@ def iris():
 
 @pytest.fixture(scope="module")
 def fitted(iris):
-    """The best of four searches: one alone ends at a poor tree now and then, by which rounding its kernels have."""
-    return DiffusionTree(random_state=0, restarts=4, n_clusters=2, backend=BACKEND).fit(iris[0][:100])
+    return DiffusionTree(random_state=0, n_clusters=2, backend=BACKEND).fit(iris[0][:100])
 
 
 def test_clusters(fitted, iris):

@@ -6,7 +6,6 @@ import pkgutil
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 SCRIPT = """
@@ -67,14 +66,3 @@ def test_no_kernel_lets_the_compiler_reorder_sums():
     found = [each for module in modules for each in vars(module).values() if isinstance(each, Dispatcher)]
     assert len(found) > 20
     assert not any(each.targetoptions.get("fastmath") for each in found)
-
-
-def test_sums_of_squares():
-    """Four sums with a rest of none to three, against NumPy."""
-    pytest.importorskip("numba")
-    from cavity.models.trees.numba_kernels.jit import squares
-
-    random = np.random.default_rng(0)
-    for columns in range(1, 10):
-        x, y = random.standard_normal((2, columns))
-        assert squares(x, y) == pytest.approx(np.sum((x - y) ** 2), rel=1e-14)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..prior import Tables
 from ..shapes.arrays import GAP, Arrays, Leaves
-from .jit import LOG_2PI, called, flat_or, inner, kernel, log, squares, uniform
+from .jit import LOG_2PI, called, flat_or, inner, kernel, log, uniform
 from .messages import cavity, merge
 from .prior import cumulative, intensity, prior_of
 from .search import log_joint
@@ -24,13 +24,14 @@ def density(s: Any, prior: Any, mean: Any, variance: Any, v: Any, depth: Any) ->
     place(s, v, depth)
     merge(s, v)
     columns, parts = s.mean.shape[1], s.variance.shape[1]
-    total = 0.0
+    total, square = 0.0, 0.0
     if parts > 1:
         for d in range(columns):
             spread = s.variance[v, d] + s.length[v] + variance[v, d]
             total -= 0.5 * flat_or(spread, log(spread) + LOG_2PI + (s.mean[v, d] - mean[v, d]) ** 2 / spread)
     else:
-        square = squares(s.mean[v], mean[v])
+        for d in range(columns):
+            square += (s.mean[v, d] - mean[v, d]) ** 2
         spread = s.variance[v, 0] + s.length[v] + variance[v, 0]
         total = flat_or(spread, -0.5 * (columns * (log(spread) + LOG_2PI) + square / spread))
     slope, below = -prior.harmonic[s.count[v] - 1], s.child[v]

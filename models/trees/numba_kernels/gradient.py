@@ -8,7 +8,7 @@ import numpy as np
 
 from ..prior import Tables
 from ..shapes.arrays import Arrays, Leaves, Messages
-from .jit import FLAT, called, kernel, squares
+from .jit import FLAT, called, kernel
 from .messages import cavity, sweep_up
 from .prior import add_prior_gradient, log_prior, prior_of
 from .state import exact, load, preorder, whole
@@ -47,11 +47,15 @@ def add_evidence_gradient(s: Any, order: Any, n: Any, mean: Any, variance: Any, 
         else:
             spread = s.variance[v, 0] + variance[v, 0] + length
             if spread < FLAT:
-                inverse = 1.0 / spread
+                inverse, square = 1.0 / spread, 0.0
                 weight = length * inverse * inverse
-                slope = 0.5 * (squares(s.mean[v], mean[v]) * inverse - columns) * inverse
                 for d in range(columns):
-                    by_scale[d] += weight * (s.mean[v, d] - mean[v, d]) ** 2 - length * inverse
+                    apart = (s.mean[v, d] - mean[v, d]) ** 2
+                    square += apart
+                    by_scale[d] += weight * apart
+                slope = 0.5 * (square * inverse - columns) * inverse
+                for d in range(columns):
+                    by_scale[d] -= length * inverse
         by_depth[v] += slope * s.rest[v]
         by_depth[u] -= slope * s.rest[u]
 

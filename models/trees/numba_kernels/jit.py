@@ -94,22 +94,6 @@ def log(x: Any) -> Any:
 
 
 @inner
-def squares(x: Any, y: Any) -> Any:
-    """The sum of (x - y)^2, as four sums: as fast as one that may be reordered, and always in the same order."""
-    columns = len(x)
-    even = columns - columns % 4
-    one, two, three, four = 0.0, 0.0, 0.0, 0.0
-    for d in range(0, even, 4):
-        one += (x[d] - y[d]) ** 2
-        two += (x[d + 1] - y[d + 1]) ** 2
-        three += (x[d + 2] - y[d + 2]) ** 2
-        four += (x[d + 3] - y[d + 3]) ** 2
-    for d in range(even, columns):
-        one += (x[d] - y[d]) ** 2
-    return (one + two) + (three + four)
-
-
-@inner
 def uniform(random: Any) -> Any:
     """A number in (0, 1), never 0 or 1; `random` is the (1,) uint64 state of a SplitMix64 generator."""
     random[0] += np.uint64(0x9E3779B97F4A7C15)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .jit import LOG_2PI, called, flat_or, inner, log, squares
+from .jit import LOG_2PI, called, flat_or, inner, log
 
 
 @inner
@@ -33,9 +33,11 @@ def merge(s: Any, u: Any) -> Any:
             s.norm[u] = -0.5 * total
         else:
             p, q = s.variance[one, 0] + s.length[one], s.variance[two, 0] + s.length[two]
-            share, square = p / (p + q), squares(s.mean[one], s.mean[two])
+            share, square = p / (p + q), 0.0
             for d in range(columns):
-                s.mean[u, d] = s.mean[one, d] + share * (s.mean[two, d] - s.mean[one, d])
+                apart = s.mean[two, d] - s.mean[one, d]
+                s.mean[u, d] = s.mean[one, d] + share * apart
+                square += apart * apart
             s.variance[u, 0] = share * q
             s.norm[u] = flat_or(p + q, -0.5 * (columns * (log(p + q) + LOG_2PI) + square / (p + q)))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..prior import Tables
 from ..shapes.arrays import Arrays, Leaves, Messages, Subtree
-from .jit import HUGE, LOG_2PI, called, flat_or, inner, kernel, log, squares
+from .jit import HUGE, LOG_2PI, called, flat_or, inner, kernel, log
 from .messages import cavity
 from .prior import SMALLEST, cumulative, intensity, prior_of
 from .state import load, whole
@@ -129,9 +129,14 @@ def describe(s: Any, prior: Any, piece: Any, places: Any, u: Any, v: Any, row: A
         b[LOWER], b[END], b[SPAN] = piece.rest, piece.depth, s.rest[u] * -math.expm1(s.depth[u] - piece.depth)
         b[TO_NODE], b[TO_ROOT] = piece.rest * -math.expm1(piece.depth - s.depth[v]), 0.0
     if s.variance.shape[1] == 1:
+        one, two, three = 0.0, 0.0, 0.0
+        for d in range(s.mean.shape[1]):
+            here, there, middle = piece.mean[d], s.mean[v, d], places.mean[row, d]
+            one += (here - there) ** 2
+            two += (here - middle) ** 2
+            three += (there - middle) ** 2
         b[BELOW], b[ABOVE] = s.variance[v, 0], places.variance[row, 0]
-        b[SUB_BELOW], b[SUB_ABOVE] = squares(piece.mean, s.mean[v]), squares(piece.mean, places.mean[row])
-        b[APART] = squares(s.mean[v], places.mean[row])
+        b[SUB_BELOW], b[SUB_ABOVE], b[APART] = one, two, three
     # The prior: what changes above the branch, on it, and below it.
     total = cumulative(prior, s.depth[u], s.rest[u])
     taken = 0.0 if u == len(s.parent) - 1 else places.passed[u] + prior.follow[below + m] - prior.follow[below]
