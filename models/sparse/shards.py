@@ -80,7 +80,7 @@ def sample_in_shards(
             which each process reads its own alone; see `cavity.models.buffet.parallel.shards_of`.
         key: a key of `jax.random`, the same in all processes.
         draws: kept.
-        settings: the model; by default nonparametric sparse factor analysis. Without known factors.
+        settings: the model; by default nonparametric sparse factor analysis. Without known factors, `start` as it is.
         integrated: whether the loadings of a row are integrated out while it is drawn which of them are active.
         warmup, thin, progress, every: as in `cavity.engine.mcmc.run.run`.
         mesh: devices of one axis, to which the shards are dealt; by default all devices of all processes, or the first
@@ -91,7 +91,7 @@ def sample_in_shards(
         The draws.
 
     Raises:
-        ModelError: known factors, or an argument out of range.
+        ModelError: known factors, another start, or an argument out of range.
         DataError: bad shards, or a checkpoint of another run.
 
     Source: knowles2011nonparametric.
@@ -99,6 +99,11 @@ def sample_in_shards(
     settings = Settings() if settings is None else settings
     if not isinstance(settings, Settings) or settings.known is not None:
         raise ModelError("settings= is a Settings without known factors, such as family('nsfa').")
+    if settings.start != "components":
+        raise ModelError(
+            f"Settings(start={settings.start!r}): chains of shards start from the principal components, which sums of "
+            "shards give. Leave start= out, or sample all rows in one process by sample_posterior."
+        )
     if not isinstance(integrated, bool):
         raise ModelError(f"integrated= is True or False; found {integrated!r}.")
     shards = shards_of(parts)

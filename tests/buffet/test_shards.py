@@ -94,6 +94,14 @@ def test_new_features_of_shards_have_places_of_their_own():
     np.testing.assert_array_equal(found.sum(axis=(1, 2)), active.sum(axis=(1, 2)))
 
 
+def test_from_nothing_one_shard_finds_features_first():
+    parts = np.array_split(block_images(40)[0], 2)
+    found = [sample_in_shards(parts, jax.random.key(2), draws, progress=False) for draws in (1, 2)]
+    assert found[0].active[0].any()
+    assert not found[0].active[1].any()
+    assert found[1].active[1].any()
+
+
 def test_shards_find_what_the_images_show():
     values, _ = block_images(201)
     found = sample_in_shards(np.array_split(values, 3), jax.random.key(1), 10, warmup=40, progress=False)

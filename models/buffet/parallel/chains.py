@@ -187,8 +187,8 @@ class _Sampler:
             numbers: Numbers = {name: np.asarray(value) for name, value in first.items()}
         active = np.zeros((*shards.values.shape[:2], places), bool)
         values = np.zeros((places, shards.values.shape[2]))
-        zero = np.zeros(())
-        return Walk(active, Shared(values, numbers, mass, concentration, np.zeros(places), zero, np.array(True)))
+        nothing = np.zeros(places), np.array(-np.inf), np.array(True)
+        return Walk(active, Shared(values, numbers, mass, concentration, *nothing))
 
     def step(self, key: Key, walk: Walk) -> Walk:
         """One iteration, repeated with more places where these did not suffice."""
