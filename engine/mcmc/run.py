@@ -33,6 +33,8 @@ from .keys import words_of
 FORMAT, VERSION = "cavity chains", 1
 
 KeyOf: TypeAlias = Callable[[int | EllipsisType], Key]  # of a chain, or `...` for those of all
+# Of several processes that run one chain in step: makes of whether it is time to write, and to end, what all do. The
+# file before the last then stays, as one may be lost before it has written; an interruption writes nothing.
 Agree: TypeAlias = Callable[[bool, bool], tuple[bool, bool]]
 
 
@@ -97,9 +99,7 @@ def run(
         every: seconds between two checkpoints.
         max_seconds: of wall clock, after which no further transition begins; at least one is made.
         first: the number of the first chain, where others are run elsewhere.
-        agree: where several processes run one chain in step: what it makes of whether it is time to write and whether
-            it is time to end is the same in all. The file before the last then stays beside it, with `.before` behind
-            its name, since a process may be lost before it has written; and nothing is written by an interruption.
+        agree: of processes that run a chain in step, has them write and end together; see `Agree`.
 
     Returns:
         The draws of all chains: the first ones of those asked for, where time was over before.

@@ -24,7 +24,7 @@ from ...engine.support import machine_code
 from ...factors.errors import ModelError
 from ...factors.switches import double_precision
 from ..buffet.parallel.chains import mesh_of
-from ..buffet.parallel.in_step import agree, agree_in_step
+from ..buffet.parallel.in_step import agreed
 from ..buffet.parallel.shards import Shards, gathered, shards_of
 from .data import numbers_of, switches_of
 from .kernels.by_shards import Own, Told, sweep
@@ -111,9 +111,7 @@ def sample_in_shards(
     sampler = _Sampler(shards, settings, integrated, mesh_of(mesh, shards))
     own = None if checkpoint is None else f"{os.fspath(checkpoint)}.{jax.process_index()}"
     shown = progress if jax.process_index() == 0 else False
-    asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every}
-    agree_in_step(own)
-    asked["agree"] = agree if jax.process_count() > 1 else None
+    asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every, "agree": agreed(own)}
     found = run(sampler.kernel(), key, draws, chains=1, checkpoint=own, **asked)
     last = found.states[0].full
     return FactorsOfShards(found, [full[:count] for full, count in zip(last, shards.counts, strict=True)])

@@ -165,9 +165,9 @@ def test_the_latest_draw_that_all_have_is_gone_on_from(tmp_path, monkeypatch, of
     monkeypatch.setattr(in_step, "gathered", lambda own: np.concatenate([own, [of_others]]))
     if chosen is None:
         with pytest.raises(cv.DataError, match="are of no common transition: found"):
-            in_step.agree_in_step(tmp_path / "chain")
+            in_step.agreed(tmp_path / "chain")
     else:
-        in_step.agree_in_step(tmp_path / "chain")
+        in_step.agreed(tmp_path / "chain")
         assert in_step._done(tmp_path / "chain") == chosen
 
 

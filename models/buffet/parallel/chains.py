@@ -24,7 +24,7 @@ from ..likelihoods.linear_gaussian import LinearGaussian
 from ..samplers.law import Law
 from ..samplers.sampler import SMALLEST
 from .exact import exact_iteration
-from .in_step import agree, agree_in_step
+from .in_step import agreed
 from .shards import Shards, shards_of
 from .synchronous import Iteration, Own, Shared, iteration
 
@@ -122,9 +122,7 @@ def sample_in_shards(
     kernel = _Sampler(shards, gaussian, law, inner, mesh_of(mesh, shards), iterate).kernel()
     own = None if checkpoint is None else f"{os.fspath(checkpoint)}.{jax.process_index()}"
     shown = progress if jax.process_index() == 0 else False
-    asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every}
-    agree_in_step(own)
-    asked["agree"] = agree if jax.process_count() > 1 else None
+    asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every, "agree": agreed(own)}
     found = run(kernel, key, draws, chains=1, checkpoint=own, max_seconds=max_seconds, **asked)
     last = found.states[0]
     return ShardedChains(found, last.active[..., last.shared.owners > 0], shards.counts)

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from ....engine.files.archive import DAMAGED, opened
-from ....engine.mcmc.run import before
+from ....engine.mcmc.run import Agree, before
 from ....factors.errors import DataError
 from .shards import gathered
 
@@ -21,16 +21,18 @@ def agree(due: bool, over: bool) -> tuple[bool, bool]:
     return bool(due), bool(over)
 
 
-def agree_in_step(checkpoint: str | os.PathLike[str] | None) -> None:
-    """Has the file of each process be of the latest transition of which all have one.
+def agreed(checkpoint: str | os.PathLike[str] | None) -> Agree | None:
+    """How processes agree, if there are several; the file of each is then of the latest transition that all have.
 
     A process that was lost may have written once less often than others, so each has its last file but one too.
 
     Raises:
         DataError: there is no such transition.
     """
-    if checkpoint is None or jax.process_count() == 1:
-        return
+    if jax.process_count() == 1:
+        return None
+    if checkpoint is None:
+        return agree
     path = os.fspath(checkpoint)
     own = [_done(path), _done(before(path))]
     told = gathered(np.array([own], float)).astype(int)
@@ -44,6 +46,7 @@ def agree_in_step(checkpoint: str | os.PathLike[str] | None) -> None:
             "of another run, and shards that went on from different transitions would not be those of one chain. "
             "Remove all of them to start again."
         )
+    return agree
 
 
 def _done(path: str) -> int:
