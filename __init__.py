@@ -102,8 +102,8 @@ __all__ = [
     "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "long", "map", "matrix", "max",
     "min", "mixture", "moves", "multinomial", "ncvmp", "negative_binomial", "ordered", "ordered_logistic",
     "ordered_probit", "pareto", "plot_draws", "point", "poisson", "posdef", "positive", "power", "probit", "real",
-    "resume", "rows", "sample", "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab", "sqrt",
-    "stack", "student_t", "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma",
+    "resume", "rows", "sample", "search", "simplex", "simulate", "sin", "skew_normal", "softmax", "spike_and_slab",
+    "sqrt", "stack", "student_t", "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma",
     "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull", "where",
     "wishart", "workers",
 ]  # fmt: skip
@@ -130,6 +130,7 @@ if TYPE_CHECKING:
     from .engine.resume import resume
     from .engine.sampling.draws import Samples
     from .engine.sampling.sample import sample
+    from .engine.sampling.simulate import simulate
     from .engine.sampling.variational import VariationalKernel
     from .engine.support.on_disk import cache
     from .engine.tempering.evidence import evidence
@@ -188,6 +189,7 @@ _LATER = {
     "rows": ".engine.data.row_sources",
     "sample": ".engine.sampling.sample",
     "search": ".engine.moves.search",
+    "simulate": ".engine.sampling.simulate",
     "workers": ".engine.cluster",
 }
 # Where the names of the engine are: end

@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="cavity", description="Bayesian models as factor graphs.")
+    parser.add_argument("--version", action="version", version=f"cavity {_version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
     fit = commands.add_parser("fit", help="fit a shipped model to a table", description="Fits a shipped model.")
@@ -107,6 +108,10 @@ def _parser() -> argparse.ArgumentParser:
     launch.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
     launch.set_defaults(does=_launch)
     return parser
+
+
+def _version() -> str:
+    return importlib.import_module(__package__ or "cavity").__version__
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:

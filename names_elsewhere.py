@@ -204,6 +204,31 @@ ARGUMENTS = {
 """Of names that are asked for as if they were functions: where they are written."""
 
 
+OF_A_POSTERIOR = {
+    **{name: f"posterior.{name}(...)" for name in ("predict", "predictive", "loo", "trust", "check", "report", "save")},
+    **dict.fromkeys(("waic", "psis", "elpd"), "posterior.loo(), and cv.compare([...])"),
+    **dict.fromkeys(("summary", "describe", "print_summary"), "print(posterior.summary())"),
+    **dict.fromkeys(("plot", "plot_trace", "plot_posterior", "traceplot"), "posterior.plot()"),
+    **dict.fromkeys(
+        ("hdi", "quantile", "std", "sd", "median", "mode"), "of one variable, such as posterior['a'].sd or .hdi(0.9)"
+    ),
+}
+"""What is asked for as if it were a function, and is asked of a posterior."""
+OTHERWISE = {
+    "mean": "cv.sum(x, over=plate) / size of an expression, posterior['a'].mean of an answer",
+    "softplus": "cv.log(1.0 + cv.exp(x))",
+    "logit": "cv.log(p) - cv.log(1.0 - p)",
+    "geometric": "cv.negative_binomial(successes=1, probability=p)",
+    "square": "x ** 2",
+    **dict.fromkeys(
+        ("observe", "given", "condition"), "what the data name is observed: cv.infer(model, {'y': values})"
+    ),
+    **dict.fromkeys(("ones", "zeros", "eye", "arange", "array"), "arrays are NumPy's"),
+    **dict.fromkeys(("advi", "vb", "meanfield"), "cv.infer(model, data, method='vmp')"),
+}
+"""What the vocabulary has under no name of its own, and how it is said."""
+
+
 def ours(name: str) -> list[tuple[Row, list[str]]]:
     """The rows where other systems have this name, each with those systems; small letters and underscores aside."""
     asked, found = _plain(name), []
@@ -220,6 +245,10 @@ def advice(name: str, known: Iterable[str]) -> str:
         told = [f"that of {_joined(systems)} is `{row.ours}` here" for row, systems in rows]
         note = f" ({rows[0][0].note})" if len(rows) == 1 and rows[0][0].note else ""
         return f"{capital('; '.join(told))}{note}. All names: docs/what-is-it-called.md."
+    if name in OF_A_POSTERIOR:
+        return f"Of a posterior, that of cv.infer(model, data): {OF_A_POSTERIOR[name]}."
+    if name.lower() in OTHERWISE:
+        return f"Here: {OTHERWISE[name.lower()]}."
     if name in ARGUMENTS:
         return f"It is an argument here, {ARGUMENTS[name]}."
     known = list(known)
@@ -257,7 +286,7 @@ OF_POSTERIORS = {
                     "posterior['a'] is the marginal of 'a', and list(posterior) has all names"),
     **dict.fromkeys(("log_marginal_likelihood", "logz", "elbo", "marginal_likelihood", "free_energy", "bound"),
                     "posterior.log_evidence"),
-    **dict.fromkeys(("to_dataframe", "to_pandas", "dataframe", "df", "frame", "table"), "posterior.to_frame()"),
+    **dict.fromkeys(("to_pandas", "dataframe", "df", "frame", "table"), "posterior.to_frame()"),
     **dict.fromkeys(("to_netcdf", "to_pickle", "dump", "write", "store", "to_file", "to_json"),
                     "posterior.save(path), and cv.load(path, model)"),
     **dict.fromkeys(("to_inference_data", "inference_data", "idata", "to_inferencedata"), "posterior.to_arviz()"),

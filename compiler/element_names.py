@@ -47,9 +47,21 @@ def different_names(plate: str, names: Any) -> tuple[Label, ...]:
     """The names that a plate is declared with; ModelError for what is no list of different names."""
     if isinstance(names, (str, bytes, set, frozenset)) or not isinstance(names, Iterable):
         raise ModelError(f"Plate '{plate}': names={names!r} is a list of names, such as ['York', 'Leeds'].")
+    names = list(names)
+    odd = [name for name in names if _is_none(name)]
+    if odd:
+        raise ModelError(f"Plate '{plate}': {odd[0]!r} is no name. Give text, numbers or dates, one for each element.")
     labels = labels_of(names)
     if not labels or len(set(labels)) < len(labels):
         twice = next((label for label in labels if labels.count(label) > 1), None)
         told = f"{twice!r} is there twice" if labels else "there are none"
         raise ModelError(f"Plate '{plate}': names are one for each element, all different; {told}.")
     return labels
+
+
+def _is_none(name: Any) -> bool:
+    """Whether a value names nothing: a missing one, which differs from itself or is called so, or several in a list."""
+    if name is None or isinstance(name, tuple):
+        return name is None
+    missing = type(name).__name__ in ("NAType", "NaTType")
+    return missing or isinstance(name, (list, dict, set)) or np.ndim(name) > 0 or bool(name != name)

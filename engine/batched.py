@@ -113,6 +113,11 @@ class Batch(Posteriors):
         self._program, self._machine, self._bindings = program, machine, bindings
         self._arrays, self._outputs, self._settings = arrays, outputs, settings
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by the program and what its runs left; nothing is inferred again."""
+        arrays, outputs = (jax.tree.map(np.asarray, tree) for tree in (self._arrays, self._outputs))
+        return _again, (self._program, self._bindings, arrays, outputs)
+
     def __len__(self) -> int:
         return self._bindings.number
 
@@ -133,3 +138,10 @@ class Batch(Posteriors):
     def converged(self) -> Bool[np.ndarray, " batch"]:
         """Whether each inference converged."""
         return np.asarray(self._outputs["code"] == CONVERGED)
+
+
+def _again(program: Batches, bindings: Bindings, arrays: Data, outputs: Outputs) -> Batch:
+    """The batch that was pickled; the program only plans."""
+    with double_precision():
+        machine, run = program.runner_of_many(bindings)
+    return Batch(program, machine, bindings, arrays, outputs, run.settings)

@@ -24,7 +24,7 @@ from .answers.inferred import Inferred
 from .answers.marginal import Marginal
 from .answers.next_prior import Beliefs, Contribution, Naturals, Part
 from .answers.outcome import Outcome
-from .answers.predict import predict
+from .answers.predict import inputs_in, predict
 from .answers.verdict import Verdict
 from .options import seed_of
 from .run.diagnosis import counted
@@ -258,10 +258,11 @@ class AnyPosterior(Inferred):
         "prior": the model is then inferred once more with these elements. Returns marginals by name; as an array each
         is its mean, for a category the class probabilities. Raises DataError for inputs that do not fit, and where
         learned variables can neither be carried nor dropped, ModelError for another `unseen`, UnsupportedError for
-        unseen names of a plate that was declared with names.
+        unseen names of a plate with constants, inputs or slices of its own.
         """
         from .answers.unseen import with_unseen  # few names are unseen
 
+        data = inputs_in(self.model, data)
         return with_unseen(self, data, unseen)._predicted(data, sizes, new)
 
     @abstractmethod
@@ -292,19 +293,25 @@ class AnyPosterior(Inferred):
         seed: int | Key = 0,
         sizes: Mapping[str, int] | None = None,
         new: Collection[str] | None = None,
+        unseen: str = "error",
     ) -> dict[str, np.ndarray]:
         """Draws of what the model generates given joint draws of the posterior: data like those observed, or new ones.
 
         Without `data` everything observed is drawn anew, for the inputs as they were; with it what these inputs change,
-        as `predict` does, whose `sizes` and `new` these are. `n` is how many, `seed` a whole number or a key. Returns
-        arrays by name, shaped (n,) + plates + event. Raises ModelError for no such numbers, DataError as `predict`,
-        UnsupportedError for a variable without draws.
+        as `predict` does, whose `sizes`, `new` and `unseen` these are. `n` is how many, `seed` a number or a key.
+        Returns arrays by name, shaped (n,) + plates + event. Raises ModelError for no such numbers, DataError as
+        `predict`, UnsupportedError for a variable without draws.
         """
+        from .answers.unseen import with_unseen  # few names are unseen
         from .sampling.simulate import predictive
 
         check_counts("posterior.predictive", n=n)
-        draws = self._joint_draws(int(n), seed_of(seed))
-        return predictive(self, draws, int(n), data, seed_of(seed) + 1, sizes, new)
+        posterior = self
+        if data is not None:
+            data = inputs_in(self.model, data)
+            posterior = with_unseen(self, data, unseen)
+        draws = posterior._joint_draws(int(n), seed_of(seed))
+        return predictive(posterior, draws, int(n), data, seed_of(seed) + 1, sizes, new)
 
     def covariance(self, first: str, second: str | None = None) -> np.ndarray:
         """The covariance of the elements of two variables or named expressions: `posterior.covariance("a", "b")`.
@@ -337,6 +344,13 @@ class AnyPosterior(Inferred):
         from .answers.frames import frame_of_draws, frame_of_marginals
 
         return frame_of_marginals(self) if draws is None else frame_of_draws(self, self.sample(draws, seed))
+
+    def to_dataframe(self, draws: int | None = None, *, seed: int = 0) -> Any:
+        """The same as `to_frame`, by the name that it has in other libraries.
+
+        `draws` and `seed` are those of `to_frame`. Returns a pandas DataFrame. Raises as `to_frame`.
+        """
+        return self.to_frame(draws, seed=seed)
 
     def to_xarray(self, draws: int = 1000, *, seed: int = 0) -> Any:
         """Joint draws as an xarray Dataset, whose dimensions are "draw" and the plates, with the names of elements.

@@ -49,6 +49,11 @@ class Posteriors(Sequence[Posterior]):
         """Whether each inference converged."""
         return np.array([posterior.converged for posterior in self])
 
+    def __repr__(self) -> str:
+        number, converged = len(self), int(np.sum(self.converged))
+        names = f" of {', '.join(self[0])}" if number else ""
+        return f"<{number} posteriors{names}; {converged} converged>"
+
     def _repr_html_(self) -> str:
         """A row for each data set, in a notebook."""
         from .html.several import html_of_batch

@@ -165,7 +165,7 @@ class Target:
         sizes = {plate.name: len(a) for n, a in self.pinned.items() for plate in model.randoms[n].plates[:1]}
         self.density = cv.log_density(model, {n: a for n, a in data.items() if n not in self.pinned}, sizes or None)
         self.easier = EASIER.get(name, {})
-        self.data = {n: jnp.asarray(a) for n, a in self.density._data.items()}
+        self.data = {n: jnp.asarray(a) for n, a in self.density.contents.data.items()}
         parts = self.density.slices
         free = np.ones(self.density.dimension, bool)
         fixed = np.zeros(self.density.dimension)
@@ -181,17 +181,17 @@ class Target:
         log_det = 0.0
         for name, forward in self.easier.items():
             part = self.density.slices[name]
-            values = {**self.data, **self.density._constrain(z, self.data)}
+            values = {**self.data, **self.density.coordinates.values(z, self.data)}
             new, more = forward(z[part], values)
             z, log_det = z.at[part].set(new), log_det + more
         return z, log_det
 
     def __call__(self, z):
         full, log_det = self.all_coordinates(z)
-        return self.density._unconstrained(full, self.data) + log_det
+        return self.density.height(full, self.data) + log_det
 
     def values(self, z):
-        return self.density._constrain(self.all_coordinates(z)[0], self.data)
+        return self.density.coordinates.values(self.all_coordinates(z)[0], self.data)
 
 
 def starts(target, steps, seed):

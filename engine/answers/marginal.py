@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable
 from functools import cached_property
 from types import EllipsisType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -40,8 +40,19 @@ class Axis(NamedTuple):
         """What an element is called."""
         return place if self.labels is None else self.labels[place]
 
+    def places(self, index: Any) -> Any:
+        """An index of places, of one of names: of a name, or of a list of them; all else as it is."""
+        if isinstance(index, list) and any(isinstance(label, str) for label in index):
+            return [self.place(label) for label in index]
+        return self.place(index) if isinstance(index, str) else index
+
     def place(self, label: object) -> int:
         """Where an element is; DataError for what is no name."""
+        if isinstance(label, (list, np.ndarray)):
+            raise DataError(
+                f"One name of {self.name!r} is asked for; found {label!r}. posterior[variable][names] has the means of "
+                "several."
+            )
         known = label_of(label)
         if self.labels is None:
             if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
@@ -276,10 +287,10 @@ class Marginal:
         return len(self.mean)
 
     def __getitem__(self, index: Index | str | tuple[Index | str, ...]) -> np.ndarray:
-        """An entry of the mean, by places or by names; IndexError for what is no place of it."""
+        """An entry of the mean, by places or by names, or a list of them; IndexError for what is no place of it."""
         keys = index if isinstance(index, tuple) else (index,)
         axes = [*self.axes, *[Axis("")] * len(keys)]
-        places = tuple(a.place(k) if isinstance(k, str) else k for a, k in zip(axes, keys, strict=False))
+        places = tuple(axis.places(key) for axis, key in zip(axes, keys, strict=False))
         try:
             return self.mean[places if isinstance(index, tuple) else places[0]]
         except (IndexError, TypeError) as problem:

@@ -29,7 +29,7 @@ from ..expressions.marginal_of import OF_A_CLASS, marginal
 from ..expressions.own_noise import standard, written_out
 from ..run.padded import PaddedRows, padded_plates
 from ..support import asked_families as asked
-from ..support.asked_arguments import UserData
+from ..support.asked_arguments import UserData, named
 from ..support.concrete import as_numpy
 from ..values.scope import Scope
 from ..values.sparse_rows import Pages
@@ -45,13 +45,18 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+def inputs_in(model: Model, data: UserData) -> UserData:
+    """Of a frame the inputs that it has, by name; what is given by name as it is. DataError for other things."""
+    if not is_frame(named(data)):
+        return data
+    return {name: column for name, column in columns_of(model, data).items() if name in model.inputs}
+
+
 def asked_for(
     posterior: Inferred, data: UserData, sizes: Mapping[str, int], new: Collection[str] | None
 ) -> tuple[Binding, frozenset[str]]:
     """The data that a prediction is for, old and new, and the plates with new elements."""
     model, old = posterior.model, posterior.binding
-    if is_frame(data):
-        data = {name: column for name, column in columns_of(model, data).items() if name in model.inputs}
     unknown = [name for name in data if name not in model.inputs]
     if unknown:
         raise DataError(

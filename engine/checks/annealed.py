@@ -120,7 +120,7 @@ def _mover(density: LogDensity, number: int) -> Mover:
 
     def move(z, momentum, uniform, steps, t, mean, inverse, root, data):
         def height(a):
-            log_p, log_q = density._unconstrained(a, data), -0.5 * jnp.sum((inverse @ (a - mean)) ** 2)
+            log_p, log_q = density.height(a, data), -0.5 * jnp.sum((inverse @ (a - mean)) ** 2)
             log_p = jnp.where(jnp.isfinite(log_p), log_p, -jnp.inf)
             return (1.0 - t) * log_q + t * log_p, (log_p, log_q)
 
@@ -152,7 +152,7 @@ def _mover(density: LogDensity, number: int) -> Mover:
         steps = step * random.uniform(0.4, 1.2, number)  # of different lengths: no particle goes round in circles
         noise, uniform = random.normal(size=cloud.z.shape), random.uniform(size=number)
         halves = [a.reshape(2, -1, *a.shape[1:]) for a in (cloud.z, noise, uniform, steps)]
-        *found, rate = call(*halves, np.float64(t), path.mean, path.inverse, roots, density._data)
+        *found, rate = call(*halves, np.float64(t), path.mean, path.inverse, roots, density.contents.data)
         return Cloud(*(np.asarray(a).reshape(number, *a.shape[2:]) for a in found)), float(np.mean(rate))
 
     return moved

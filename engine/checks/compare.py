@@ -41,7 +41,7 @@ class Comparison:
         import pandas  # pyright: ignore[reportMissingImports]
 
         columns = ("log_evidence", "evidence_error", "loo", "loo_difference", "loo_error")
-        return pandas.DataFrame({name: getattr(self, name) for name in columns}, index=list(self.names))
+        return pandas.DataFrame({name: getattr(self, name) for name in columns}, index=pandas.Index(self.names))
 
     def __str__(self) -> str:
         width = max(len(name) for name in (*self.names, "model"))

@@ -179,7 +179,7 @@ def _hangs_together(density: LogDensity, node: Random) -> str:
         return f"'{users[0]}' depends on it, so an element of it cannot be left out of one factor alone."
     if isinstance(node.term, Chain):
         return "Its elements depend on each other, so one of them cannot be left out of one factor alone."
-    if density.reads_summed(node.name):
+    if density.terms.reads_summed(node.name):
         return "It depends on discrete variables that were summed out together with it."
     return ""
 

@@ -168,9 +168,9 @@ def check(
         warnings.simplefilter("ignore")  # of NumPyro's making
         call = functions(density)
         start = belief_draws(density, call, posterior, seed).z[:chains]
-        data = {name: jax.numpy.asarray(array) for name, array in density._data.items()}
+        data = {name: jax.numpy.asarray(array) for name, array in density.contents.data.items()}
         sampler = mcmc(
-            nuts(potential_fn=lambda z: -density._unconstrained(z, data)),
+            nuts(potential_fn=lambda z: -density.height(z, data)),
             num_warmup=draws if warmup is None else warmup,
             num_samples=draws,
             num_chains=chains,

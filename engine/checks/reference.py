@@ -79,7 +79,7 @@ class Functions(NamedTuple):
 
 def entries(density: LogDensity) -> int:
     """How many numbers the density is made of: a measure of what one evaluation costs."""
-    found = sum(np.size(array) for array in density._data.values()) + density.dimension + density.joint_entries
+    found = sum(np.size(array) for array in density.contents.data.values()) + density.dimension + density.joint_entries
     return max(found, 1)
 
 
@@ -101,7 +101,7 @@ def _solver(times):
 
 def functions(density: LogDensity) -> Functions:
     """The log density and its derivatives, with data as arguments."""
-    data, size = density._data, entries(density)
+    data, size = density.contents.data, entries(density)
 
     def chunked(what, function):
         # Ten million numbers at a time: draws times entries of the data.
@@ -121,18 +121,15 @@ def functions(density: LogDensity) -> Functions:
         call = density.function(what, (), function)
         return lambda *args: jax.tree.map(np.asarray, call(*args, data))
 
-    def jacobian(z, d):
-        return sum((b.log_jacobian(part) for b, part in density._parts(z, d).values()), jnp.zeros(()))
-
     def times(z, v, d):
         """The Hessian times a vector."""
-        return jax.jvp(lambda x: jax.grad(density._unconstrained)(x, d), (z,), (v,))[1]
+        return jax.jvp(lambda x: jax.grad(density.height)(x, d), (z,), (v,))[1]
 
     def derivatives(z, rows, d):
         """Gradients at the points `z`, and the Hessians times the vectors that are the `rows` of a matrix."""
 
         def one(a):
-            return jax.grad(density._unconstrained)(a, d), jax.vmap(lambda row: times(a, row, d))(rows)
+            return jax.grad(density.height)(a, d), jax.vmap(lambda row: times(a, row, d))(rows)
 
         batch = int(np.clip(1e7 // (size * max(len(rows), 1)), 1, len(z)))
         return jax.lax.map(one, z, batch_size=batch)
@@ -145,16 +142,16 @@ def functions(density: LogDensity) -> Functions:
         return jax.tree.map(lambda *p: np.concatenate(p)[: len(z)], *parts)
 
     return Functions(
-        chunked("densities", density._unconstrained),
-        single("heights", lambda z, d: jax.vmap(lambda a: density._unconstrained(a, d))(z)),
-        chunked("constrained", density._constrain),
-        chunked("unconstrained", density._unconstrain),
-        chunked("jacobians", jacobian),
-        single("gradient of density", jax.grad(density._unconstrained)),
-        single("hessian of density", jax.hessian(density._unconstrained)),
+        chunked("densities", density.height),
+        single("heights", lambda z, d: jax.vmap(lambda a: density.height(a, d))(z)),
+        chunked("constrained", density.coordinates.values),
+        chunked("unconstrained", density.coordinates.vector),
+        chunked("jacobians", density.coordinates.log_jacobian),
+        single("gradient of density", jax.grad(density.height)),
+        single("hessian of density", jax.hessian(density.height)),
         single("solved", _solver(times)),
         curved,
-        chunked("states", density._states_given),
+        chunked("states", density.states_given),
     )
 
 

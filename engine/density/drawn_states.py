@@ -25,9 +25,9 @@ Tilts = dict[str, Array]
 
 def draw_states(density: LogDensity, tied: Collection[str], z: Array, key: Key, data: Mapping[str, Any]) -> Tilts:
     """The number of the state of each element, by name; elements of variables that are not `tied` are drawn at once."""
-    values = density._constrain(z, data)
-    tilts: Tilts = {name: jnp.zeros(density._states_shape(one.variable)) for name, one in density._states.items()}
-    probabilities = jax.grad(lambda tilts: density._density(values, data, tilts))
+    values = density.coordinates.values(z, data)
+    tilts: Tilts = density.no_tilts()
+    probabilities = jax.grad(lambda tilts: density.terms.density(values, data, tilts))
     for i, name in enumerate(sorted(tied)):
         tilts = _one_by_one(name, tilts, probabilities, jax.random.fold_in(key, i))
     keys = jax.random.split(jax.random.fold_in(key, len(tied)), max(len(tilts), 1))

@@ -11,8 +11,8 @@ from jaxtyping import PyTree
 from ...factors.arrays import Array
 from ..values.evaluate import value
 from ..values.plated import spread
-from ..values.scope import Scope
-from .log_density import LogDensity, is_known
+from .coordinates import is_known
+from .log_density import LogDensity
 
 Arrays = dict[str, np.ndarray]
 
@@ -22,7 +22,7 @@ def values_of_expressions(density: LogDensity, draws: Arrays) -> Arrays:
 
     An expression may be wrong where its variables are right: their beliefs are apart, the variables need not be.
     """
-    data = density._data
+    data = density.contents.data
     lets = {
         name: node
         for name, node in density.model.lets.items()
@@ -33,8 +33,8 @@ def values_of_expressions(density: LogDensity, draws: Arrays) -> Arrays:
     }
 
     def one(values: dict[str, Array], data: Mapping[str, PyTree]) -> dict[str, Array]:
-        scope = Scope(density._sizes, {**data, **values}, {})
-        return {name: spread(value(node, scope), node.plates, density._sizes) for name, node in lets.items()}
+        scope = density.contents.scope(values, data)
+        return {name: spread(value(node, scope), node.plates, density.contents.sizes) for name, node in lets.items()}
 
     call = density.function("expressions", (), jax.vmap(one, in_axes=(0, None)))
     found = call(draws, data) if lets else {}

@@ -163,7 +163,12 @@ class GridMixture(Family):
             if self._is_of_numbers and bool(_of_points(self)):
                 found = np.asarray(_quantile_between(self, level.ravel()))
                 return np.moveaxis(found, -1, 0).reshape(level.shape + found.shape[:-1])
-            return np.asarray(_quantile(components, self.weights, level))
+            found = np.asarray(_quantile(components, self.weights, level))
+            for end, extreme in ((0.0, np.min), (1.0, np.max)):  # which bisection cannot reach
+                at_end = np.reshape(level == end, level.shape + (1,) * (found.ndim - level.ndim))
+                if at_end.any():
+                    found = np.where(at_end, extreme(np.asarray(components.quantile(end)), axis=0), found)
+            return found
 
 
 def _between(mixture: GridMixture, levels: Array) -> Array:

@@ -147,21 +147,21 @@ class _Functions(NamedTuple):
 
 def _functions(density: LogDensity) -> _Functions:
     roots = _are_roots(density)
-    data, size = density._data, float(entries(density))
+    data, size = density.contents.data, float(entries(density))
 
     def height(c: Array, data: Any) -> Array:
         away = jnp.where(roots, jnp.abs(c), 1.0)
         z = jnp.where(roots, 3.0 * jnp.log(away), c)
-        found = density._unconstrained(z, data) + jnp.sum(jnp.where(roots, jnp.log(3.0 / away), 0.0))
+        found = density.height(z, data) + jnp.sum(jnp.where(roots, jnp.log(3.0 / away), 0.0))
         inside = jnp.all(jnp.where(roots, c > 0.0, True))
         return jnp.where(inside & jnp.isfinite(found), found, -jnp.inf)
 
     batch = int(np.clip(1e7 // size, 1, DRAWS))
-    slope, curved = slopes_of(density, "laplace's", density._unconstrained)
+    slope, curved = slopes_of(density, "laplace's", density.height)
     many = density.function(
         "laplace heights", (batch,), lambda c, d: jax.lax.map(lambda a: height(a, d), c, batch_size=batch)
     )
-    constrain = density.function("laplace values", (), jax.vmap(density._constrain, in_axes=(0, None)))
+    constrain = density.function("laplace values", (), jax.vmap(density.coordinates.values, in_axes=(0, None)))
 
     def values(c: np.ndarray) -> dict[str, np.ndarray]:
         z = np.where(roots, 3.0 * np.log(np.maximum(np.abs(c), 1e-30)), c)  # few draws of a Gaussian are below zero

@@ -181,7 +181,7 @@ def _by_em(
 
 def _ends(density: LogDensity, jacobian: bool, places: list[Vector]) -> list[Judged]:
     """Where climbs from these places end, best first."""
-    height = density._unconstrained if jacobian else _own_space(density)
+    height = density.height if jacobian else _own_space(density)
     slope, hessian = slopes_of(density, "map with jacobian" if jacobian else "map", height)
     begun = [place for place in places if np.isfinite(slope(place)[0])] or places[:1]
     ends = [judged(density, slope, hessian, climbed(slope, hessian, place)) for place in begun]
@@ -234,8 +234,8 @@ def _density_of(model: Model, binding: Binding, flat: bool | Sequence[str]) -> L
 
 def _check_told(density: LogDensity, flat: set[str]) -> None:
     """UnsupportedError where no term that is left reads a variable whose own is left out."""
-    kept = [node for node in density._factors() if node.name not in flat]
-    roots = [root for node in kept for root in parents(node)] + [expr for expr, _ in density._events.values()]
+    kept = [node for node in density.contents.terms if node.name not in flat]
+    roots = [root for node in kept for root in parents(node)] + [expr for expr, _ in density.contents.events.values()]
     read = {node.name for node in inside(roots) if isinstance(node, Random)}
     if lost := [name for name in density.names if name in flat - read]:
         raise UnsupportedError(
@@ -247,7 +247,7 @@ def _check_told(density: LogDensity, flat: set[str]) -> None:
 
 def _own_space(density: LogDensity) -> Any:
     def height(z: Array, data: Mapping[str, Any]) -> Array:
-        return density._density(density._constrain(z, data), data)
+        return density.terms.density(density.coordinates.values(z, data), data)
 
     return height
 

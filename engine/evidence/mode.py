@@ -64,7 +64,7 @@ def slopes_of(
 
     slope = density.function(f"{name} slope", (), jax.value_and_grad(height))
     curved = density.function(f"{name} hessian", (), hessian)
-    data = density._data
+    data = density.contents.data
     return lambda z: slope(z, data), lambda z: np.asarray(curved(z, data))
 
 

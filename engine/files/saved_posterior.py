@@ -115,6 +115,10 @@ class Saved(Mapping[str, Marginal]):
 
         return frame_of_marginals(self) if draws is None else self.sample(draws, seed)
 
+    def to_dataframe(self, draws: int | None = None, *, seed: int = 0) -> Any:
+        """The same as `to_frame`: `draws` and `seed` need the model, UnsupportedError."""
+        return self.to_frame(draws, seed=seed)
+
     predict = refused("predict()", _NO_MODEL)
     save = refused("save()", f"writes what the file holds already, and {_NO_MODEL}")
     trust = refused("trust()", _NO_MODEL)

@@ -33,6 +33,9 @@ from .keys import words_of
 FORMAT, VERSION = "cavity chains", 1
 
 KeyOf: TypeAlias = Callable[[int | EllipsisType], Key]  # of a chain, or `...` for those of all
+# Of several processes that run one chain in step: makes of whether it is time to write, and to end, what all do. The
+# file before the last then stays, as one may be lost before it has written; an interruption writes nothing.
+Agree: TypeAlias = Callable[[bool, bool], tuple[bool, bool]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +80,7 @@ def run(
     every: float = 60.0,
     max_seconds: float | None = None,
     first: int = 0,
+    agree: Agree | None = None,
 ) -> Chains:
     """Run chains, a draw of each at a time.
 
@@ -95,6 +99,7 @@ def run(
         every: seconds between two checkpoints.
         max_seconds: of wall clock, after which no further transition begins; at least one is made.
         first: the number of the first chain, where others are run elsewhere.
+        agree: of processes that run a chain in step, has them write and end together; see `Agree`.
 
     Returns:
         The draws of all chains: the first ones of those asked for, where time was over before.
@@ -120,7 +125,7 @@ def run(
     total = warmup + thin * draws
     now = _begun(kernel, keys, plan, checkpoint, total)
     with progress_bar(progress, "sweep") as show:
-        now = _walked(kernel, keys, plan, now, total, end, checkpoint, every, show, noted=not callable(progress))
+        now = _walked(kernel, keys, plan, now, total, end, checkpoint, every, show, not callable(progress), agree)
     return _chains(now, draws, kernel.grows)
 
 
@@ -161,6 +166,7 @@ def _walked(
     every: float,
     show: Show,
     noted: bool,
+    agree: Agree | None,
 ) -> Progress:
     """The run after `total` transitions, or when time ends, with a checkpoint every so many seconds and then."""
     saved = time.monotonic()
@@ -170,9 +176,12 @@ def _walked(
         for i, key_of in zip(range(now.done, total), _folded(keys, now.done), strict=False):
             walk.step(key_of)
             clock = time.monotonic()
-            last = i + 1 == total or clock >= end
+            due, over = clock - saved > every, clock >= end
+            if agree is not None:
+                due, over = agree(due, over)
+            last = i + 1 == total or over
             kept = i >= plan["warmup"] and (i - plan["warmup"] + 1) % plan["thin"] == 0
-            write = checkpoint is not None and (clock - saved > every or last)
+            write = checkpoint is not None and (due or last)
             if kept or write:
                 now = _at(kernel, now, i + 1, walk.states(), used if kept else None)
             if kernel.note is None or not noted:
@@ -180,12 +189,14 @@ def _walked(
             else:
                 show(i + 1, total, kernel.note(walk.states()))
             if checkpoint is not None and write:
+                if agree is not None and os.path.exists(checkpoint):
+                    os.replace(checkpoint, before(checkpoint))
                 _write(checkpoint, plan, now)
                 saved = clock
             if last:
                 break
     except BaseException:  # Ctrl-C among them
-        if checkpoint is not None and now.done:
+        if checkpoint is not None and now.done and agree is None:
             _write(checkpoint, plan, now)
         raise
     return now
@@ -269,6 +280,11 @@ def _folded(keys: Keys, start: int) -> Iterator[KeyOf]:
 
 
 # checkpoints ----------------------------------------------------------------------------------------------------------
+
+
+def before(path: str | os.PathLike[str]) -> str:
+    """The file that was written before the last, of a chain that several processes run in step."""
+    return f"{os.fspath(path)}.before"
 
 
 def _write(path: str | os.PathLike[str], plan: Plan, now: Progress) -> None:

@@ -25,7 +25,8 @@ from ...factors.discrete.ordered import bounds
 from ...factors.factor import Factor, Term
 from ...factors.real import laplace, student_t
 from ...factors.special import hazard, lgamma, log_ndtr, ndtr
-from ..density.log_density import LogDensity, is_known
+from ..density.coordinates import is_known
+from ..density.log_density import LogDensity
 from ..values.evaluate import value
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
@@ -218,7 +219,7 @@ def auxiliaries_of(
     found, fixed = {}, set(given) - set(moved)
     for name in factors:
         node = density.model.randoms.get(name)
-        if node is None or not isinstance(node.term, Term) or name in density._holes:
+        if node is None or not isinstance(node.term, Term) or name in density.contents.holes:
             continue
         args, kind = _kind_of(node.term, given)
         if kind is None or not kind.serves(**_known({**args, **({"out": node} if name in fixed else {})}, density)):
@@ -247,8 +248,8 @@ def _latent_in(exprs: Iterable[Expr], fixed: Collection[str]) -> set[str]:
 
 def _known(args: Mapping[str, Expr], density: LogDensity) -> dict[str, np.ndarray]:
     """The values of those arguments that are data."""
-    data = {name: array for name, array in density._data.items() if name not in density.discrete}
-    scope = Scope(density._sizes, data, {})
+    data = {name: array for name, array in density.contents.data.items() if name not in density.discrete}
+    scope = density.contents.scope({}, data)
     with jax.ensure_compile_time_eval():
         return {name: np.asarray(value(arg, scope).value) for name, arg in args.items() if is_known(arg, set(data))}
 

@@ -16,6 +16,7 @@ from ...factors.errors import UnsupportedError
 from ...factors.factor import Term
 from ...factors.families.bijections import Bijection, interval, line
 from ..blocks.discrete.networks import NEVER
+from ..density.coordinates import ends_of
 from ..density.sum_chains import chain_of
 from ..density.terms import is_process, is_whole
 from ..values.first_beliefs import family_of
@@ -79,7 +80,7 @@ def _auxiliary(joint: Joint, factor: str) -> Move:
 
 def _filled(joint: Joint, move: Move) -> Move:
     """The move, with the entries that were given put back."""
-    holes = {name: joint.density._holes[name] for name in move.names if name in joint.density._holes}
+    holes = {name: joint.contents.holes[name] for name in move.names if name in joint.contents.holes}
     if not holes:
         return move
 
@@ -100,7 +101,7 @@ def _filled(joint: Joint, move: Move) -> Move:
 def _of_discrete(joint: Joint, names: tuple[str, ...]) -> list[Move]:
     if not names:
         return []
-    partly = [name for name in names if name in joint.density._holes]
+    partly = [name for name in names if name in joint.contents.holes]
     if not partly and (move := discrete.together(joint, names)) is not None:
         return [move]
     moves, coupled, tied = [], [], {name for _, several in _ties(joint, names) for name in several if len(several) > 1}
@@ -138,7 +139,7 @@ def _one_discrete(joint: Joint, name: str) -> Move | None:
 
 def _ties(joint: Joint, names: Iterable[str]) -> list[tuple[str, list[str]]]:
     """The constraints and observed expressions, each with those of the variables that it reads."""
-    events = [event for event in joint.density._events if event in joint.factors]
+    events = [event for event in joint.contents.events if event in joint.factors]
     return [(event, [name for name in names if event in joint.touching([name])]) for event in events]
 
 
@@ -180,7 +181,7 @@ def _core(joint: Joint, alone: list[str], wide: tuple[str, ...], starts: list[Va
     core, size = [], 0
     for name in sorted(set_in_order(alone, wide), key=lambda name: gaussian.size_of(joint, name)):
         own = gaussian.size_of(joint, name)
-        fits = size + own <= gaussian.DENSE and name not in joint.density._holes
+        fits = size + own <= gaussian.DENSE and name not in joint.contents.holes
         fits = fits and (not wide or arrow.affordable(joint, size + own, wide))
         if fits and (not (*wide, *core) or gaussian.is_gaussian(joint, (*wide, *core, name), starts, key)):
             core.append(name)
@@ -190,7 +191,7 @@ def _core(joint: Joint, alone: list[str], wide: tuple[str, ...], starts: list[Va
 
 def _rows(joint: Joint, alone: list[str], starts: list[Values], key: Key) -> tuple[str, ...]:
     """Variables whose elements are many, and independent given the others: with these they are drawn as an arrow."""
-    whole = tuple(name for name in alone if name not in joint.density._holes)
+    whole = tuple(name for name in alone if name not in joint.contents.holes)
     wide = arrow.rows_apart(joint, whole)
     if len(wide) > 1 and not gaussian.is_gaussian(joint, wide, starts, key):
         return wide[:1]
@@ -199,7 +200,7 @@ def _rows(joint: Joint, alone: list[str], starts: list[Values], key: Key) -> tup
 
 def _of_one_gaussian(joint: Joint, name: str, values: Values) -> list[Move]:
     """All elements of a variable, those that do not meet in small matrices; none where there are too many."""
-    lanes, size, whole = lanes_of(joint, name), gaussian.size_of(joint, name), name not in joint.density._holes
+    lanes, size, whole = lanes_of(joint, name), gaussian.size_of(joint, name), name not in joint.contents.holes
     if joint.gathers(name) is not None:
         return [gaussian.by_lane(joint, name, all_apart(joint, name), values)]
     if lanes.plates and whole and size <= gaussian.DENSE * lanes.count:
@@ -239,7 +240,7 @@ def _of_the_rest(joint: Joint, left: Mapping[str, Random]) -> list[Move]:
     if len(slices) < len(left):
         slices = {name: found for name, found in all_slices.items() if name in cut or _random_ends(joint, left[name])}
     moves = [slice_move(joint, name, *found) for name, found in slices.items()]
-    functions = [n for n, v in left.items() if is_process(v) and n not in joint.density._holes]
+    functions = [n for n, v in left.items() if is_process(v) and n not in joint.contents.holes]
     moves += [elliptical_move(joint, name) for name in functions]
     names = tuple(name for name in left if name not in slices and name not in functions)
     if names:
@@ -251,8 +252,8 @@ def _of_the_rest(joint: Joint, left: Mapping[str, Random]) -> list[Move]:
 def _bijection(joint: Joint, variable: Random) -> Bijection:
     """The coordinates of all elements: as they are where a structure that moves decides the ends of their support."""
     if _ends_at_a_structure(joint, variable):
-        return line().over(joint.density._shape(variable))
-    return joint.density._bijection(variable, joint.density._data)
+        return line().over(joint.contents.shape(variable))
+    return joint.density.coordinates.bijection(variable, joint.contents.data)
 
 
 def _share_a_factor(joint: Joint, names: Iterable[str]) -> bool:
@@ -266,7 +267,7 @@ def _random_ends(joint: Joint, variable: Random) -> bool:
     if _ends_at_a_structure(joint, variable):
         return True
     try:
-        joint.density._bijection(variable, joint.density._data)
+        joint.density.coordinates.bijection(variable, joint.contents.data)
     except UnsupportedError:
         return True
     return False
@@ -288,7 +289,7 @@ def _coordinate(joint: Joint, variable: Random) -> Bijection | None:
         return line()
     if isinstance(variable.term, Term) and (support := variable.term.factor.support) is not None:
         try:
-            low, high = joint.density._ends(variable, variable.term, support)
+            low, high = ends_of(joint.contents, variable, variable.term, support)
         except UnsupportedError:
             return line()  # outside of random ends the density is zero
         alike = all(a == low[0] and b == high[0] for a, b in zip(low, high, strict=True))
@@ -307,7 +308,7 @@ def start(joint: Joint, key: Key, given: Values | None = None) -> Values:
     values: Values = dict(given or {})
     for i, (name, variable) in enumerate(joint.variables.items()):
         own = jax.random.fold_in(key, i)
-        shape = joint.density._shape(variable)
+        shape = joint.contents.shape(variable)
         if name in values:
             continue
         if variable.domain.is_discrete:
@@ -354,10 +355,10 @@ def in_each_state(joint: Joint, values: Values, key: Key) -> list[Values]:
 
 def with_given(joint: Joint, name: str, drawn: Any) -> Any:
     """An array of a variable, with those entries that the data give."""
-    if name not in joint.density._holes:
+    if name not in joint.contents.holes:
         return drawn
     given = given_entries(joint, name)
-    told = np.nan_to_num(np.asarray(joint.density._data[name], float)).astype(drawn.dtype)
+    told = np.nan_to_num(np.asarray(joint.contents.data[name], float)).astype(drawn.dtype)
     return jnp.where(given.reshape(given.shape + (1,) * (drawn.ndim - given.ndim)), told, drawn)
 
 
@@ -365,7 +366,7 @@ def given_entries(joint: Joint, name: str) -> np.ndarray:
     """Over the plates of a variable that is given in part, which of its entries the data give."""
     shape = tuple(joint.sizes[plate.name] for plate in joint.variables[name].plates)
     given = np.ones(math.prod(shape), bool)
-    given[joint.density._holes[name]] = False
+    given[joint.contents.holes[name]] = False
     return given.reshape(shape)
 
 
@@ -382,7 +383,7 @@ def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int
             )
         found = one.over(shape)
     else:
-        found = joint.density.bijection_of_start(variable)
+        found = joint.density.coordinates.of_start(variable)
     return found.forward(jax.random.uniform(key, (found.size,), minval=-1.0, maxval=1.0)).reshape(shape)
 
 

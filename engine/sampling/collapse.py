@@ -60,7 +60,7 @@ def _check_names(joint: Joint, names: Sequence[str]) -> None:
         if name not in joint.variables:
             there = ", ".join(joint.variables)
             raise ModelError(f"collapse={list(names)!r}: '{name}' is no latent variable here. There are: {there}.")
-        if name in joint.density._holes:
+        if name in joint.contents.holes:
             raise UnsupportedError(
                 f"collapse={list(names)!r}: some elements of '{name}' are given. Collapse what is wholly latent."
             )
@@ -92,10 +92,10 @@ def without_states(joint: SomeJoint, names: Sequence[str]) -> SomeJoint:
     if not names:
         return joint
     density = LogDensity(joint.density.model, joint.density.binding)
-    given = {name: density._data[name] for name in names if name in density._data}
+    given = {name: density.contents.data[name] for name in names if name in density.contents.data}
 
     def integral(values: Mapping[str, Array], data: Data, points: Between | None = None) -> Array:
-        return density.sum_of_states(values, {**given, **data}, points)
+        return density.terms.sum_of_states(values, {**given, **data}, points)
 
     return without(joint, names, integral, SUMMED)
 
@@ -103,7 +103,7 @@ def without_states(joint: SomeJoint, names: Sequence[str]) -> SomeJoint:
 def _of_quadratic(joint: Joint, names: Sequence[str]) -> Integral:
     """The integral of a quadratic form, from its peak and its curvature."""
     factors = joint.touching(names)
-    shapes = {name: jnp.zeros(joint.density._shape(joint.variables[name])) for name in names}
+    shapes = {name: jnp.zeros(joint.contents.shape(joint.variables[name])) for name in names}
     start, back = ravel_pytree(shapes)
     solve = jax.scipy.linalg.solve_triangular
 
@@ -131,7 +131,7 @@ def _of_fit(joint: Joint, name: str, gathers: Gathers, fit: Fit) -> Integral:
 
     def integral(values: Mapping[str, Array], data: Data, points: Between | None = None) -> Array:
         own = joint.between(points)
-        at = fit.middle(joint.density._shape(variable))
+        at = fit.middle(joint.contents.shape(variable))
         slope = slope_of(own, name, dict(values), data, factors)
         log_density = jnp.sum(fit.log_density(fit.read(slope, at), at))
         return own.total(factors, {**values, name: at}, data) - log_density

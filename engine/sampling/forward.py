@@ -126,7 +126,7 @@ def predicted(joint: Joint, draws: Mapping[str, np.ndarray], shape: tuple[int, i
     """
     flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in draws.items()}
     known = {*joint.data, *joint.variables, *joint.density.collapsed}
-    events = tuple(joint.density._comparisons.values())
+    events = tuple(joint.contents.comparisons.values())
     found = drawn_from_the_model(joint, flat, known, shape[0] * shape[1], key, events)
     return {name: np.asarray(array).reshape(*shape, *array.shape[1:]) for name, array in found.items()}
 

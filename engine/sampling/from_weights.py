@@ -67,7 +67,7 @@ def completed(posterior: Inferred, draws: Draws, n: int, key: Key) -> Draws:
     """These draws of what has beliefs, with all else of the model at each: expressions, and what is only predicted."""
     with double_precision():
         joint = Joint(posterior.model, posterior.binding)
-        events = tuple(event for event in joint.density._comparisons.values() if not _has_noise(event, draws))
+        events = tuple(event for event in joint.contents.comparisons.values() if not _has_noise(event, draws))
         found = {**draws, **drawn_from_the_model(joint, draws, {*joint.data, *draws}, n, key, events)}
         found |= _filled(posterior, found, n, jax.random.fold_in(key, 1))
     names = (*posterior.model.randoms, *posterior.model.lets)
@@ -126,7 +126,7 @@ def _states(posterior: Inferred, density: LogDensity, z: np.ndarray, key: Key) -
     def one(z: Array, words: Array, data: Mapping[str, Array]) -> dict[str, Array]:
         return draw_states(density, tied, z, jax.random.wrap_key_data(jnp.asarray(words)), data)
 
-    found = at_draws(density, "drawn states", (tied,), one, z, len(z), key, density._data)
+    found = at_draws(density, "drawn states", (tied,), one, z, len(z), key, density.contents.data)
     return {n: a > 0 if posterior.model.randoms[n].domain.is_boolean else a for n, a in found.items()}
 
 
@@ -143,7 +143,7 @@ def _tied(posterior: Inferred, density: LogDensity) -> tuple[str, ...]:
         return others == {name} and joint.gathers(name) is not None
 
     tied = tuple(name for name in sorted(discrete) if not apart(name))
-    elements = sum(math.prod(density._states_shape(posterior.model.randoms[name])[:-1]) for name in tied)
+    elements = sum(math.prod(density.contents.states_shape(posterior.model.randoms[name])[:-1]) for name in tied)
     if elements > MOST:
         warn(
             f"The draws of {', '.join(tied)} are right element by element, given all continuous variables, but taken "

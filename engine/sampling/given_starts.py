@@ -39,7 +39,7 @@ def starts_of(joint: Joint, start: Mapping[str, Any]) -> Drawn:
 
 def _drawn(joint: Joint, name: str, given: Any) -> Callable[[Key], jax.Array]:
     variable = joint.variables[name]
-    shape = tuple(joint.density._shape(variable))
+    shape = tuple(joint.contents.shape(variable))
 
     def checked(found: Any) -> jax.Array:
         array = np.asarray(found)

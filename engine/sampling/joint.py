@@ -20,6 +20,7 @@ from ...compiler.language.nodes import Gather, Random, inside, parents
 from ...factors.arrays import Array, Key
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Chain
+from ..density.contents import Contents
 from ..density.log_density import LogDensity
 from ..density.order import gathers_of
 from ..density.sum_out import eliminate, everything, owned
@@ -51,9 +52,9 @@ class Joint:
         moved = [name for one in structures for name in one.names]
         self.density = LogDensity(model, binding, sum_out=False, everything=everything, moved=moved)
         self.sizes = binding.sizes
-        self.variables: dict[str, Random] = {**self.density._variables, **self.density.discrete}
-        self.data = {n: a for n, a in self.density._data.items() if n not in self.variables}
-        self.factors = {name: self._factor(name) for name in self.density._single}
+        self.variables: dict[str, Random] = {**self.contents.variables, **self.density.discrete}
+        self.data = {n: a for n, a in self.contents.data.items() if n not in self.variables}
+        self.factors = {name: self._factor(name) for name in self.density.terms.single}
         self.augmented: dict[str, Augmented] = auxiliaries_of(self.density, self.factors, self.data, moved)
         self.integrals: dict[str, Integral] = {}
         self._draws: dict[str, Callable[[Key, Values, Data], Array]] = {}
@@ -61,14 +62,19 @@ class Joint:
         self.varying: tuple[str, ...] = ()  # data that change from step to step
         self.points: Between | None = None  # where densities are taken between two points
 
+    @property
+    def contents(self) -> Contents:
+        """What the density is made of."""
+        return self.density.contents
+
     def _factor(self, name: str) -> Factor:
         """What a factor reads: an outcome that is latent among it, and what stands behind noise that is integrated."""
         density = self.density
-        if (comparison := density._comparisons.get(name)) is not None:
+        if (comparison := density.contents.comparisons.get(name)) is not None:
             behind = [arg for noise in comparison.noise for arg in parents(noise)]
             return Factor((*comparison.expression.args, *behind), comparison.expression.plates)
-        if name in density._events:
-            expression, _ = density._events[name]
+        if name in density.contents.events:
+            expression, _ = density.contents.events[name]
             return Factor((expression,), expression.plates)
         node = density.model.randoms[name]
         own = (node,) if name in self.variables else ()
@@ -158,8 +164,8 @@ class Joint:
     def _own_table(self, factor: str, scope: Scope) -> Placed:
         if factor in self.augmented:
             found = self.augmented[factor]
-            return self.density._where_given(factor, found.table(scope), found.out.plates)
-        return self.density._table(factor, scope)
+            return self.contents.where_given(factor, found.table(scope), found.out.plates)
+        return self.density.terms.table(factor, scope)
 
     @functools.cached_property
     def arrays(self) -> Data:

@@ -261,7 +261,7 @@ def _kept(
     Values of data decide which moves there are, and are constants in some: a chain never serves other data. Structures
     bring functions of their users, which cannot be compared. Large data are not kept alive for another call.
     """
-    size = sum(getattr(own, "nbytes", 0) for own in joint.density._data.values())
+    size = sum(getattr(own, "nbytes", 0) for own in joint.contents.data.values())
     identity = "" if joint.structures or size > MOST_KEPT else _identity(joint, warmup, collapse, variational)
     if not identity:
         return _ready(joint, seed, warmup, collapse, variational)
@@ -324,7 +324,7 @@ def _kernel(
         *(one.told for one in joint.structures),
         *records,
     )
-    total = sum(int(np.prod(joint.density._shape(variable))) for variable in joint.variables.values())
+    total = sum(int(np.prod(joint.contents.shape(variable))) for variable in joint.variables.values())
     total += sum(int(np.prod(place.shape)) for place in places)
     block = max(1, min(BLOCK, MOST // max(total, 1)))
     schedule = windows(warmup)
@@ -374,10 +374,10 @@ def _kernel(
 
 def identity_of(joint: Joint, call: str, *asked: Any) -> str:
     """Of what was asked of a call on a joint density with its data and moves; empty where it cannot be told."""
-    density = joint.density
-    given = {name: _content(own) for name, own in density._data.items()}, density._holes, density._missing
+    own = joint.contents
+    given = {name: _content(array) for name, array in own.data.items()}, own.holes, own.given
     moved = [(one.names, repr(one.moves)) for one in joint.structures]
-    found = digest(call, density.model, joint.sizes, *given, *asked, *moved)
+    found = digest(call, own.model, joint.sizes, *given, *asked, *moved)
     return "" if found is None else found.hex()
 
 

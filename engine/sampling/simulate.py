@@ -14,6 +14,7 @@ import numpy as np
 from ...compiler.data.bind import Binding, plate_sizes
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Expr
+from ...factors.calls import call_checked
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
@@ -30,10 +31,15 @@ THINNING = 10  # sweeps between two draws of priors that constraints tie togethe
 Draws = dict[str, np.ndarray]
 
 
+@call_checked
 def simulate(
     model: Model, n: int = 1, data: UserData | None = None, seed: int = 0, sizes: Mapping[str, int] | None = None
 ) -> Draws:
-    """Draws from the model before anything is observed: see `Model.simulate`."""
+    """Draws from a model before anything is observed, theta ~ p(theta), y ~ p(y | theta): `cv.simulate(model, 100)`.
+
+    `model` is the model; `n`, `data`, `seed` and `sizes` are those of `Model.simulate`, which this is as a function.
+    Returns arrays by name, shaped (n,) + plates + event. Raises as `Model.simulate`.
+    """
     check_counts("simulate", n=n)
     seed, inputs = seed_of(seed), _without_observations(the_model(model), named({} if data is None else data), sizes)
     if model.constraints:

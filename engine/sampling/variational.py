@@ -127,7 +127,7 @@ class Proposal(NamedTuple):
 def _step_of(joint: Joint, left: Joint, name: str, starts: list[Values], key: Key) -> Proposal:
     """A step of variational message passing; conditionals given all that is integrated out tell of which family."""
     variable, factors = left.variables[name], left.touching([name])
-    if name in joint.density._holes or variable.domain.is_sparse or is_whole(variable):
+    if name in joint.contents.holes or variable.domain.is_sparse or is_whole(variable):
         raise UnsupportedError(_refused(name))
     if variable.domain.is_gaussian and gaussian.is_gaussian(joint, (name,), starts, key):
         lanes = lanes_of(joint, name)
@@ -270,10 +270,10 @@ def _chosen(names: tuple[str, ...], record: str, key: Key, gain: Array, new: Val
 def _walk(left: Joint, name: str) -> Move:
     """A step of a random walk in unconstrained coordinates, whose width is tuned to its share of accepted steps."""
     variable, factors = left.variables[name], left.touching([name])
-    shape, record = left.density._shape(variable), _record((name,), "random walk")
+    shape, record = left.density.contents.shape(variable), _record((name,), "random walk")
 
     def step(key: Key, values: Values, state: Any, data: Data, stage: Stage) -> tuple[Values, Any]:
-        bijection = left.density._bijection(variable, left.density._data)
+        bijection = left.density.coordinates.bijection(variable, left.density.contents.data)
         log_width, done = state
 
         def log_density(z: Array) -> Array:

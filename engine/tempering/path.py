@@ -48,7 +48,7 @@ class Path(Joint):
         self.augmented = {}  # auxiliary variables belong to factors that are not tempered
         self.data = {**self.data, INVERSE: np.asarray(TRIED_AT)}
         self.varying = (INVERSE,)
-        self.given = {name: given_entries(self, name) for name in self.density._holes if name in self.variables}
+        self.given = {name: given_entries(self, name) for name in self.density.contents.holes if name in self.variables}
         latent = {name for name in self.variables if name not in self.given}
         self.beliefs = {name: belief for name, belief in beliefs.items() if name in latent}
         self.moved = [name for name in self.factors if name in self.beliefs or name not in latent]

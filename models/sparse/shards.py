@@ -24,6 +24,7 @@ from ...engine.support import machine_code
 from ...factors.errors import ModelError
 from ...factors.switches import double_precision
 from ..buffet.parallel.chains import mesh_of
+from ..buffet.parallel.in_step import agreed
 from ..buffet.parallel.shards import Shards, gathered, shards_of
 from .data import numbers_of, switches_of
 from .kernels.by_shards import Own, Told, sweep
@@ -80,7 +81,7 @@ def sample_in_shards(
             which each process reads its own alone; see `cavity.models.buffet.parallel.shards_of`.
         key: a key of `jax.random`, the same in all processes.
         draws: kept.
-        settings: the model; by default nonparametric sparse factor analysis. Without known factors.
+        settings: the model; by default nonparametric sparse factor analysis. Without known factors, `start` as it is.
         integrated: whether the loadings of a row are integrated out while it is drawn which of them are active.
         warmup, thin, progress, every: as in `cavity.engine.mcmc.run.run`.
         mesh: devices of one axis, to which the shards are dealt; by default all devices of all processes, or the first
@@ -91,7 +92,7 @@ def sample_in_shards(
         The draws.
 
     Raises:
-        ModelError: known factors, or an argument out of range.
+        ModelError: known factors, another start, or an argument out of range.
         DataError: bad shards, or a checkpoint of another run.
 
     Source: knowles2011nonparametric.
@@ -99,13 +100,18 @@ def sample_in_shards(
     settings = Settings() if settings is None else settings
     if not isinstance(settings, Settings) or settings.known is not None:
         raise ModelError("settings= is a Settings without known factors, such as family('nsfa').")
+    if settings.start != "components":
+        raise ModelError(
+            f"Settings(start={settings.start!r}): chains of shards start from the principal components, which sums of "
+            "shards give. Leave start= out, or sample all rows in one process by sample_posterior."
+        )
     if not isinstance(integrated, bool):
         raise ModelError(f"integrated= is True or False; found {integrated!r}.")
     shards = shards_of(parts)
     sampler = _Sampler(shards, settings, integrated, mesh_of(mesh, shards))
     own = None if checkpoint is None else f"{os.fspath(checkpoint)}.{jax.process_index()}"
     shown = progress if jax.process_index() == 0 else False
-    asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every}
+    asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every, "agree": agreed(own)}
     found = run(sampler.kernel(), key, draws, chains=1, checkpoint=own, **asked)
     last = found.states[0].full
     return FactorsOfShards(found, [full[:count] for full, count in zip(last, shards.counts, strict=True)])

@@ -1,6 +1,7 @@
 """What the experiments compute beside cavity is right: peers, stand-ins, the collapsed sampler as published."""
 
 import importlib
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -9,8 +10,11 @@ from unittest import mock
 import jax
 import numpy as np
 import pytest
+from scipy.special import betaln
 from scipy.stats import multivariate_normal, norm
 
+from cavity.models.buffet import harmonic
+from cavity.models.buffet.correlated import DpIbp
 from cavity.models.buffet.likelihoods.linear_gaussian import log_marginal
 
 HERE = Path(__file__).resolve().parents[2] / "benchmarks" / "buffet"
@@ -22,6 +26,7 @@ OURS = (
     "serial",
     "six_sets",
     "correlated",
+    "blocks",
     "harness",
     "experiments",
     "reference_runs",
@@ -39,7 +44,7 @@ def experiments():
     ):
         yield {
             name: importlib.import_module(name)
-            for name in ("common", "sets", "by_hand", "peers", "serial", "six_sets", "correlated")
+            for name in ("common", "sets", "by_hand", "peers", "serial", "six_sets", "correlated", "blocks")
         }
 
 
@@ -155,6 +160,29 @@ def test_burn_in_ends_where_the_last_quarter_is_reached(experiments):
     trace = np.concatenate([np.linspace(-100.0, -1.0, 10), np.tile([0.0, 1.0], 15)])
     assert experiments["six_sets"].burn_in(trace) == 11
     assert experiments["six_sets"].burn_in(np.zeros(8)) == 1
+
+
+def cycles(n, number):
+    """Unsigned Stirling numbers of the first kind, permutations of so many cycles, one element after the other."""
+    if n == 0 or number == 0:
+        return float(n == number)
+    return cycles(n - 1, number - 1) + (n - 1) * cycles(n - 1, number)
+
+
+def test_twins_of_categories_agree_with_all_their_numbers(experiments):
+    """Of three rows with one feature, two with two and one without any; the mass is integrated out."""
+    has, concentration, (shape, rate) = np.array([[1, 0]] * 3 + [[1, 1]] * 2 + [[0, 0]]) > 0, 0.8, (2.0, 1.5)
+    found = experiments["blocks"].twins(DpIbp(concentration, (shape, rate)), has, np.random.default_rng(0), 20_000)
+    expected = np.zeros(7)
+    for one, two in itertools.product(range(1, 4), range(1, 3)):
+        every = one + two + 1
+        menus = betaln(one + two, every - one - two + 1) + betaln(two, every - two + 1)
+        log = every * np.log(concentration) + menus - (shape + 2) * np.log(rate + harmonic(every))
+        expected[every] += cycles(3, one) * cycles(2, two) * np.exp(log)
+    expected /= expected.sum()
+    shares = (found[:, None] == np.arange(7)).reshape(20, -1, 7).mean(axis=1)
+    spread = shares.std(axis=0, ddof=1) / np.sqrt(20)
+    assert np.all(np.abs(shares.mean(axis=0) - expected) <= 4.0 * spread)
 
 
 class Kept:

@@ -19,6 +19,7 @@ from cavity.models.buffet.correlated import (
     growth,
     of_partition,
 )
+from cavity.models.buffet.correlated.chains import CorrelatedChains
 from cavity.models.buffet.correlated.growth import expected_categories
 from cavity.models.buffet.correlated.sampler import padded
 from cavity.models.buffet.likelihoods import LinearGaussian, NoisyOr
@@ -187,6 +188,8 @@ def test_chains_of_the_driver_are_the_same_for_the_same_seed():
     assert all(np.array_equal(one.draws[name], other.draws[name]) for name in one.draws)
     assert one["fit"].shape == (2, 4, 12, 4)
     assert np.array_equal(one["number_of_features"], one["menu"].any(axis=2).sum(axis=-1))
+    menus = [len(np.unique(found.menu, axis=0)) for found in CorrelatedChains(one, ("noise_precision",)).draws()]
+    assert np.array_equal(one["number_of_menus"].ravel(), menus)
     z = np.einsum("cdnl,cdlk->cdnk", one["choice"] * 1.0, one["menu"] * 1.0)
     assert np.array_equal(z, one["active"])
     assert np.allclose(z @ one["values"], one["fit"])

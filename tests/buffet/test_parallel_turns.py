@@ -10,7 +10,7 @@ from geweke_of_features import geweke
 import cavity as cv
 from cavity.models.buffet.likelihoods import LinearGaussian, NoisyOr
 from cavity.models.buffet.likelihoods.linear_gaussian import Sums, of_values, sums_of
-from cavity.models.buffet.parallel import Costs, sample_in_turns
+from cavity.models.buffet.parallel import Costs, asynchronous, sample_in_turns
 from cavity.models.buffet.parallel.site import Known, Plan, known_given, sweeps
 from cavity.models.buffet.parallel.telling import in_places, nothing, together, told_of
 from cavity.models.buffet.parallel.tree import depth, neighbours, parent, side
@@ -89,12 +89,12 @@ def test_turns_that_are_lost_with_their_workers_change_no_draw():
         np.testing.assert_array_equal(found[0][name], found[1][name])
 
 
-@pytest.mark.parametrize("window", [None, 0.005], ids=["none", "window"])
+@pytest.mark.parametrize("window", [None, 0.01], ids=["none", "window"])
 def test_nobody_waits_for_a_slow_worker(window):
-    """Steps of a millisecond per shard and feature; one worker takes ten times as long, and is lost at times too."""
+    """Turns take a millisecond or two, of one worker ten times as long; workers are lost at times too."""
     parts, held = images(60, 3)
     costs = Costs(step=1e-5, slow={2: 10.0}, lost=0.03)
-    waits = sample_in_turns(parts, jax.random.key(0), 10, window=0.0, costs=costs)
+    waits = sample_in_turns(parts, jax.random.key(0), 40, window=0.0, costs=costs)
     found = sample_in_turns(parts, jax.random.key(0), 40, window=window, held_out=held, costs=costs)
     assert found.turns.sum() / found.seconds > 2.0 * waits.turns.sum() / waits.seconds
     assert found.turns[2] < found.turns[:2].min()
@@ -125,6 +125,38 @@ def test_a_run_goes_on_from_another():
     more = sample_in_turns(parts, jax.random.key(1), 1, start=first, costs=Costs())
     assert abs(more["number_of_features"][0] - first["number_of_features"][-1]) < 6
     assert more["noise_precision"][0] == pytest.approx(first["noise_precision"][-1], rel=0.3)
+
+
+def test_a_run_goes_on_with_other_shards():
+    """Rows keep their features, whose sums are the same however rows are dealt; names are not given twice."""
+    parts, held = images(60, 3)
+    parts[1][3, 4] = np.nan
+    first = sample_in_turns(parts, jax.random.key(0), 15, window=0.0, held_out=held, costs=Costs())
+    for number in (1, 4):
+        others, also = np.array_split(np.concatenate(parts), number), np.array_split(np.concatenate(held), number)
+        sites = asynchronous._after(asynchronous._sites(others, also), first)
+        told = [together([asynchronous._told(site) for site in of], 36) for of in (first.sites, sites)]
+        np.testing.assert_array_equal(told[1].names, told[0].names)
+        np.testing.assert_allclose(told[1].cross, told[0].cross)
+        assert all(site.made * number > told[0].names.max() for site in sites)
+    more = sample_in_turns(others, jax.random.key(1), 1, start=first, held_out=also, costs=Costs())
+    assert more["noise_precision"][0] == pytest.approx(first["noise_precision"][-1], rel=0.3)
+    with pytest.raises(cv.DataError, match="not the 60 of these, in their order"):
+        sample_in_turns(others[::-1], jax.random.key(1), 1, start=first, costs=Costs())
+
+
+@pytest.mark.parametrize(("later", "makers"), [(3, {0}), (0, {0, 1, 2})], ids=["in turn", "control: at once"])
+def test_from_nothing_features_are_found_by_one_shard_first(monkeypatch, later, makers):
+    """The name of a feature tells which shard made it."""
+    monkeypatch.setattr(asynchronous, "LATER", later)
+    parts, _ = images(60, 3)
+    found = sample_in_turns(parts, jax.random.key(0), 3, window=0.0, costs=Costs())
+    names = np.concatenate([site.names for site in found.sites])
+    assert set(names % 3) == makers
+    if later:  # and those of others are among them
+        assert {len(site.names) > 0 for site in found.sites} == {True}
+        more = sample_in_turns(parts, jax.random.key(0), 15, window=0.0, costs=Costs())
+        assert more["noise_precision"][-5:].mean() == pytest.approx(4.0, rel=0.3)
 
 
 def test_a_run_that_was_stopped_goes_on_as_it_was(tmp_path):

@@ -16,9 +16,10 @@ from geweke_of_features import geweke
 from shards_as_sweeps import by_shards
 
 import cavity as cv
+from cavity.engine.files.archive import write_archive
 from cavity.models.buffet.likelihoods import LinearGaussian, NoisyOr
 from cavity.models.buffet.likelihoods.contract import Rows
-from cavity.models.buffet.parallel import sample_in_shards, shards_of
+from cavity.models.buffet.parallel import in_step, sample_in_shards, shards_of
 from cavity.models.buffet.parallel.synchronous import apart, iteration
 from cavity.models.buffet.samplers.law import Law
 from cavity.models.buffet.samplers.state import State
@@ -94,6 +95,14 @@ def test_new_features_of_shards_have_places_of_their_own():
     np.testing.assert_array_equal(found.sum(axis=(1, 2)), active.sum(axis=(1, 2)))
 
 
+def test_from_nothing_one_shard_finds_features_first():
+    parts = np.array_split(block_images(40)[0], 2)
+    found = [sample_in_shards(parts, jax.random.key(2), draws, progress=False) for draws in (1, 2)]
+    assert found[0].active[0].any()
+    assert not found[0].active[1].any()
+    assert found[1].active[1].any()
+
+
 def test_shards_find_what_the_images_show():
     values, _ = block_images(201)
     found = sample_in_shards(np.array_split(values, 3), jax.random.key(1), 10, warmup=40, progress=False)
@@ -106,20 +115,60 @@ def test_shards_find_what_the_images_show():
     assert not found.active[:, 67:].any()
 
 
-@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_draws_are_the_same_for_any_number_of_processes(tmp_path, processes):
+def write_parts(place):
     values, _ = block_images(62)
     values[::9, ::7] = np.nan
     for number, part in enumerate(np.array_split(values, shards_by_processes.SHARDS)):
-        np.save(tmp_path / f"part-{number}.npy", part)
+        np.save(place / f"part-{number}.npy", part)
+
+
+def launched(processes, script, *arguments):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
-    command = [sys.executable, "-m", "cavity", "launch", "-n", str(processes)]
-    command += [str(COMMON / "shards_by_processes.py"), str(tmp_path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "cavity", "launch", "-n", str(processes), str(COMMON / script), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=500)
+
+
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_draws_are_the_same_for_any_number_of_processes(tmp_path, processes):
+    write_parts(tmp_path)
+    done = launched(processes, "shards_by_processes.py", str(tmp_path))
     assert done.returncode == 0, done.stderr[-3000:]
     shards_by_processes.main(str(tmp_path))
     told = [json.loads((tmp_path / f"found-{number}.json").read_text()) for number in (1, processes)]
     assert told[0] == told[1]
+
+
+@pytest.mark.slow
+def test_processes_one_of_which_was_killed_go_on_from_what_all_have(tmp_path):
+    """The other one has written once more: had each gone on from its own last file they would be out of step."""
+    write_parts(tmp_path)
+    done = launched(2, "killed_shards.py", str(tmp_path), "dies")
+    assert done.returncode != 0
+    assert "killed by signal 9" in done.stderr
+    names = "chain.0", "chain.0.before", "chain.1", "chain.1.before"
+    assert [in_step._done(tmp_path / name) for name in names] == [6, 5, in_step.NONE, 5]
+    done = launched(2, "killed_shards.py", str(tmp_path), "lives")
+    assert done.returncode == 0, done.stderr[-3000:]
+    shards_by_processes.main(str(tmp_path))
+    told = [json.loads((tmp_path / f"found-{number}.json").read_text()) for number in (1, 2)]
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize(
+    ("of_others", "chosen"), [((5, 4), 5), ((6, 5), 6), ((7, 6), 6), ((8, 7), None), ((-1, 5), 5), ((-1, -1), None)]
+)
+def test_the_latest_draw_that_all_have_is_gone_on_from(tmp_path, monkeypatch, of_others, chosen):
+    """The own files are after 6 and 5 transitions."""
+    for number, name in ((6, "chain"), (5, "chain.before")):
+        write_archive(tmp_path / name, json.dumps({"done": number}), [])
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    monkeypatch.setattr(in_step, "gathered", lambda own: np.concatenate([own, [of_others]]))
+    if chosen is None:
+        with pytest.raises(cv.DataError, match="are of no common transition: found"):
+            in_step.agreed(tmp_path / "chain")
+    else:
+        in_step.agreed(tmp_path / "chain")
+        assert in_step._done(tmp_path / "chain") == chosen
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):

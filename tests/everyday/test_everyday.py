@@ -1,4 +1,4 @@
-"""Fifty things that people do every day, each in five lines at most, right and without a traceback.
+"""Over fifty things that people do every day, each in five lines at most, right and without a traceback.
 
 What stands before a task is its data; the task itself is the function's body up to the first assertion.
 """
@@ -384,3 +384,28 @@ def test_47_what_counts_is_told_where_it_is_used_wrongly():
 
 def test_48_one_sweep_is_one(posterior):
     assert "in 1 sweep;" in repr(cv.infer(by_city(), {"where": ["York"], "y": [1.0]}))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_49_predictions_for_a_frame(posterior, library):
+    frame = pytest.importorskip(library).DataFrame({"x": [10.0], "note": ["new"]})
+    assert_array_equal(posterior.predict(frame)["y"].mean, posterior.predict({"x": [10.0]})["y"].mean)
+    assert_array_equal(posterior.predictive(5, frame)["y"], posterior.predictive(5, {"x": [10.0]})["y"])
+
+
+def test_50_many_answers_travel():
+    batch = cv.compile(line(), observed=["y"], sizes={"n": 12}).batch([DATA, {"x": X, "y": Y + 1.0}])
+    again = pickle.loads(pickle.dumps(batch))
+    assert_array_equal(again["a"].mean, batch["a"].mean)
+    assert_array_equal(again.log_evidence, batch.log_evidence)
+    assert repr(again) == "<2 posteriors of a, b, y, height; 2 converged>"
+
+
+def test_51_what_is_called_so_elsewhere(posterior):
+    pytest.importorskip("pandas")
+    assert posterior.to_dataframe().equals(posterior.to_frame())
+    drawn = cv.simulate(line(), 3, DATA)
+    assert all(np.array_equal(drawn[name], values) for name, values in line().simulate(3, DATA).items())
+    for name, told in {"waic": "posterior.loo", "predict": "posterior.predict", "mean": "cv.sum"}.items():
+        with pytest.raises(AttributeError, match=told):
+            getattr(cv, name)

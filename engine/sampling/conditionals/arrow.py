@@ -57,7 +57,7 @@ def rows_apart(joint: Joint, names: tuple[str, ...]) -> tuple[str, ...]:
 
     An instance of a factor reads one element of each; where it reads several variables, the element of the same number.
     """
-    sizes = {name: joint.density._shape(joint.variables[name]) for name in names}
+    sizes = {name: joint.contents.shape(joint.variables[name]) for name in names}
     wide = [name for name in names if joint.variables[name].plates and joint.gathers(name) is not None]
     found: tuple[str, ...] = ()
     for name in sorted(wide, key=lambda name: -all_apart(joint, name).count):

@@ -88,7 +88,7 @@ def _in_turn(joint: Joint, name: str, key: Key, values: Values, width: Array, da
 def _of_vectors(joint: Joint, name: str) -> Move:
     """Some of the counts of a class go to another, for as many pairs of classes as there are classes."""
     variable, gathers, factors = joint.variables[name], joint.gathers(name), joint.touching([name])
-    classes = joint.density._shape(variable)[-1]
+    classes = joint.contents.shape(variable)[-1]
 
     def step(key: Key, values: Values, width: Array, data: Data) -> tuple[Array, Array]:
         def density_of(counts: Array) -> Array:
@@ -118,7 +118,7 @@ def _of_vectors(joint: Joint, name: str) -> Move:
 
 def _move(joint: Joint, name: str, step: Callable, what: str) -> Move:
     variable = joint.variables[name]
-    shape = joint.density._shape(variable)[: len(variable.plates)]
+    shape = joint.contents.shape(variable)[: len(variable.plates)]
 
     def stepped(key: Key, values: Values, width: Array, data: Data, stage: Stage) -> tuple[Values, Array]:
         found, seen = step(key, values, width, data)

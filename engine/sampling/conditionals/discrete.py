@@ -31,7 +31,7 @@ ALL_AT_ONCE = 4096  # states of a few variables together that are enumerated
 
 def state_count(joint: Joint, variable: Random) -> int:
     """How many values an element has."""
-    return joint.density._states_shape(variable)[-1]
+    return joint.contents.states_shape(variable)[-1]
 
 
 def as_values(variable: Random, state: Array) -> Array:
@@ -143,10 +143,10 @@ def _given(joint: Joint, name: str, values: Values, one: Summed) -> Placed:
 def _possible(joint: Joint, name: str, values: Values) -> Array:
     """Logarithms of which states are possible: all of them, or the one that is given, (plates..., states)."""
     variable = joint.variables[name]
-    if name not in joint.density._holes:
-        return jnp.zeros(joint.density._states_shape(variable))
-    shape = joint.density._shape(variable)
-    free = jnp.zeros(math.prod(shape), bool).at[joint.density._holes[name]].set(True).reshape((*shape, 1))
+    if name not in joint.contents.holes:
+        return jnp.zeros(joint.contents.states_shape(variable))
+    shape = joint.contents.shape(variable)
+    free = jnp.zeros(math.prod(shape), bool).at[joint.contents.holes[name]].set(True).reshape((*shape, 1))
     state = jnp.arange(state_count(joint, variable)) == jnp.asarray(values[name], int)[..., None]
     return jnp.where(free | state, 0.0, -jnp.inf)
 
@@ -173,7 +173,7 @@ def _down_tree(key: Key, tree: RootedTree, known: Array, start: Array, moves: Ar
 
 def together(joint: Joint, names: tuple[str, ...]) -> Move | None:
     """A few elements from the table of all their states; None where these are too many."""
-    shapes = {name: joint.density._shape(joint.variables[name]) for name in names}
+    shapes = {name: joint.contents.shape(joint.variables[name]) for name in names}
     counts = [state_count(joint, joint.variables[n]) for n in names for _ in range(math.prod(shapes[n]))]
     if math.prod(counts) > ALL_AT_ONCE:
         return None
@@ -198,7 +198,7 @@ def together(joint: Joint, names: tuple[str, ...]) -> Move | None:
 def one_after_other(joint: Joint, name: str) -> Move:
     """Each element given the others, in turn."""
     variable, factors = joint.variables[name], joint.touching([name])
-    shape, size = joint.density._shape(variable), state_count(joint, variable)
+    shape, size = joint.contents.shape(variable), state_count(joint, variable)
 
     def draw(key: Key, values: Values, data: Data) -> Values:
         def visit(i: Array, flat: jax.Array) -> jax.Array:

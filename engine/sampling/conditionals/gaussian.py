@@ -32,7 +32,7 @@ JOINTLY = "jointly, from the Gaussian that the rest gives"
 
 def size_of(joint: Joint, name: str) -> int:
     """How many numbers a variable has."""
-    return math.prod(joint.density._shape(joint.variables[name]))
+    return math.prod(joint.contents.shape(joint.variables[name]))
 
 
 def _around(root: Array, shift: Array, noise: Array) -> Array:
@@ -170,7 +170,7 @@ def along_chain(joint: Joint, name: str) -> Move:
     variable, factors = joint.variables[name], joint.touching([name])
     chain = chain_of(variable)
     assert chain is not None
-    shape, place = joint.density._shape(variable), variable.plates.index(chain.over)
+    shape, place = joint.contents.shape(variable), variable.plates.index(chain.over)
     lanes = tuple(size for i, size in enumerate(shape[: len(variable.plates)]) if i != place)
     length, dimension = shape[place], math.prod(shape[len(variable.plates) :])
 

@@ -76,7 +76,7 @@ def all_apart(joint: Joint, name: str) -> Lanes:
 
 
 def _lanes(joint: Joint, variable: Random, plates: tuple[Plate, ...]) -> Lanes:
-    shape = joint.density._shape(variable)
+    shape = joint.contents.shape(variable)
     axes = tuple(variable.plates.index(plate) for plate in plates)
     return Lanes(plates, math.prod(shape[axis] for axis in axes), shape, axes)
 

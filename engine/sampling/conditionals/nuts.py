@@ -65,7 +65,7 @@ def nuts_move(joint: Joint, names: tuple[str, ...], bijections: dict[str, Biject
         return found
 
     def back(z: Array) -> Values:
-        shapes = {name: joint.density._shape(joint.variables[name]) for name in names}
+        shapes = {name: joint.contents.shape(joint.variables[name]) for name in names}
         return {name: bijections[name].forward(part).reshape(shapes[name]) for name, part in parts(z).items()}
 
     def init(values: Values, data: Data) -> Learned:

@@ -32,7 +32,7 @@ def through_predictors(joint: Joint, name: str, factors: tuple[str, ...]) -> tup
 
 def _is_predictor(joint: Joint, variable: Random, factor: str) -> bool:
     node = joint.density.model.randoms.get(factor)
-    if node is None or node is variable or factor in joint.augmented or factor in joint.density._comparisons:
+    if node is None or node is variable or factor in joint.augmented or factor in joint.contents.comparisons:
         return False
     if not isinstance(node.term, Term) or not isinstance(node.term.factor.role, ScalarGaussian):
         return False
@@ -66,7 +66,7 @@ def _added(joint: Joint, name: str, lanes: Lanes, factor: str, scope: Scope) -> 
     assert isinstance(node.term, Term)
     role = node.term.factor.role
     assert isinstance(role, ScalarGaussian)
-    weights = joint.density._where_given(factor, value(node.term.args[role.precision], scope), node.plates)
+    weights = joint.contents.where_given(factor, value(node.term.args[role.precision], scope), node.plates)
     mean, rest = node.term.args[role.mean], tuple(plate for plate in variable.plates if plate not in lanes.plates)
 
     def of(row: Array) -> Placed:

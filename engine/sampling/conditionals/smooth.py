@@ -40,7 +40,7 @@ def moves_an_end(joint: Joint, name: str) -> bool:
 
 def _allows(joint: Joint, factor: str, variable: Random) -> bool:
     node = joint.density.model.randoms.get(factor)
-    if node is None or factor in joint.density._comparisons:
+    if node is None or factor in joint.contents.comparisons:
         return False
     if any(_holds(joint, switch.selector, variable) for switch in _switches(node)):
         return False

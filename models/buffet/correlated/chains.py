@@ -31,6 +31,7 @@ from .sampler import Correlated, padded
 from .state import State
 
 BULKY = ("choice", "menu", "active", "values")
+COUNTS = ("number_of_features", "number_of_categories", "number_of_menus")
 
 
 class CorrelatedDraw(NamedTuple):
@@ -56,9 +57,10 @@ class CorrelatedChains:
     """Draws of categories and their features.
 
     Attributes:
-        chains: draws by name, (chains, draws, ...) each: number_of_features, number_of_categories, log_likelihood, the
-            numbers of likelihood and prior; choice (rows, L), menu (L, K), active (rows, K) and values (K, dimensions),
-            with zeros where a draw has fewer than the largest.
+        chains: draws by name, (chains, draws, ...) each: number_of_features, number_of_categories, number_of_menus
+            (how many of the categories differ), log_likelihood, the numbers of likelihood and prior; choice (rows, L),
+            menu (L, K), active (rows, K) and values (K, dimensions), with zeros where a draw has fewer than the
+            largest.
         names: of the numbers of the likelihood and the prior.
     """
 
@@ -96,7 +98,7 @@ class CorrelatedChains:
     def to_arviz(self) -> Any:
         """For ArviZ: numbers of features and categories, the log likelihood, all numbers of likelihood and prior."""
         kept = {name: draws for name, draws in self.chains.draws.items() if name not in BULKY}
-        kept |= {name: kept[name].astype(float) for name in ("number_of_features", "number_of_categories")}
+        kept |= {name: kept[name].astype(float) for name in COUNTS}
         kept["log_likelihood_of_data"] = kept.pop("log_likelihood")
         return dataclasses.replace(self.chains, draws=kept).to_arviz()
 

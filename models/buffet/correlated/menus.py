@@ -138,7 +138,9 @@ def draw_menus(key: Key, rows: Rows, state: State, likelihood: Likelihood, withh
         def birth(i: Array, now: Working) -> Working:
             return _birth_or_death(also[i], fresh[i], place, rows, now, likelihood, withheld)
 
-        now = jax.lax.fori_loop(0, jnp.where(used[place], places, 0), feature, now)
+        # Features that no category has stay as they are: the loop ends at the last that some category has.
+        end = jnp.max(jnp.where(jnp.any(now.state.menu, axis=0), jnp.arange(places) + 1, 0))
+        now = jax.lax.fori_loop(0, jnp.where(used[place], end, 0), feature, now)
         return jax.lax.fori_loop(0, jnp.where(used[place], BIRTHS, 0), birth, now)
 
     end = jax.lax.fori_loop(0, len(used), category, begin)

@@ -149,6 +149,7 @@ class Correlated:
         found |= {
             "number_of_categories": np.array(categories.sum()),
             "number_of_features": np.array(features.sum()),
+            "number_of_menus": np.array(len(np.unique(state.menu[categories], axis=0))),
             "log_likelihood": np.array(entries[self.rows.seen].sum()),
         }
         kept = {

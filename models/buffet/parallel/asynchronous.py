@@ -5,6 +5,10 @@ shard's rows count once in what any shard knows, though what is known of far one
 and the prior's numbers, which go down the tree. No shard knows all rows at one time: there is no moment
 at which a feature is gone for all, so features have names, and one that is gone here may be kept elsewhere.
 
+From nothing all shards would find the same features at once, each its own, and many chains never put them together. So
+births begin at the root, and a few turns later a step further down the tree; until then a shard's rows take up what
+others found. Which turn it is does not depend on what was drawn, and each kind of turn leaves the same law as it is.
+
 With a window all shards do so many seconds of turns, then wait, and all tell all at once: nobody waits for long, and
 what is known is of one time. With a window of no length that is the synchronous sampler.
 
@@ -37,7 +41,10 @@ from .clocked import Clocked, Costs
 from .shards import Shards, shards_of
 from .site import Known, Plan, Site, Turn, renewed, turn
 from .telling import Told, together, told_of
-from .tree import neighbours, parent, side
+from .tree import depth, neighbours, parent, side
+
+ROWS = ("values", "full")  # what a shard has of each entry
+LATER = 3  # turns after its parent a shard begins to have births, in a run from nothing
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,7 +113,7 @@ def sample_in_turns(
         window: None, and nobody waits; or seconds during which all do turns before all tell all, 0 for one turn each.
         warmup: turns of the root before the first draw.
         held_out: for each shard (rows, dimensions) booleans, entries to predict and not to see.
-        start: a run of the same shards to go on from; its predictions do not count.
+        start: a run of the same rows to go on from, in as many shards or others; its predictions do not count.
         workers: processes or what makes a pool, as of `program.map`; by default one for each core.
         costs: of workers with a simulated clock, one for each shard, in place of `workers`.
         checkpoint: a file that is written now and then, and in the end, and that a run of the same shards, model and
@@ -170,7 +177,7 @@ def _planned(
     """The model, and the shards as they begin."""
     sites = _sites(parts, held_out)
     if start is not None:
-        sites = [_after(site, start) for site in sites]
+        sites = _after(sites, start)
     gaussian, law = LinearGaussian() if likelihood is None else likelihood, Law() if law is None else law
     return Plan(gaussian, law, inner, sum(site.count for site in sites), len(sites)), sites
 
@@ -198,13 +205,30 @@ def _site(shards: Shards, held: np.ndarray, number: int) -> Site:
     )  # fmt: skip
 
 
-def _after(site: Site, start: TurnsOfShards) -> Site:
-    """The shard as it was at the end of a run."""
-    before = start.sites[site.number] if len(start.sites) > site.number else None
-    if before is None or not np.array_equal(before.values, site.values):
-        raise DataError(f"start= is of other shards: shard {site.number} is not the one that it had.")
-    full = np.where(site.seen, site.values, before.full)
-    return site._replace(active=before.active, names=before.names, made=before.made, full=full)
+def _after(sites: Sequence[Site], start: TurnsOfShards) -> list[Site]:
+    """The rows as they were at the end of a run, however they were dealt to its shards."""
+    values, full = (np.concatenate([getattr(each, name)[: each.count] for each in start.sites]) for name in ROWS)
+    now = np.concatenate([site.values[: site.count] for site in sites])
+    if not np.array_equal(values, now):
+        raise DataError(
+            f"start= is of other shards: {len(values)} rows that are not the {len(now)} of these, in their order. Give "
+            "the run's own rows, in as many shards or others."
+        )
+    names = np.unique(np.concatenate([each.names for each in start.sites]))
+    active = np.zeros((len(values), len(names)), bool)
+    ends = np.cumsum([each.count for each in start.sites])
+    for each, end in zip(start.sites, ends, strict=True):
+        active[end - each.count : end, np.searchsorted(names, each.names)] = each.active[: each.count]
+    made = int(names.max(initial=-1)) // len(sites) + 1  # so that no name is given again
+    found, first = [], 0
+    for site in sites:
+        own = np.zeros((len(site.values), len(names)), bool)
+        own[: site.count], filled = active[first : first + site.count], site.full.copy()
+        filled[: site.count] = full[first : first + site.count]
+        used, first = own.any(axis=0), first + site.count
+        filled = np.where(site.seen, site.values, filled)
+        found.append(site._replace(active=own[:, used], names=names[used], made=made, full=filled))
+    return found
 
 
 def _first(plan: Plan, sites: Sequence[Site]) -> Known:
@@ -242,6 +266,8 @@ class _Office:
         self.coming: list[deque[tuple[float, int, Told, Known]]] = [deque() for _ in sites]
         self.turns, self.rounds, self.lost = np.zeros(plan.every, int), 0, 0
         self.records: list[dict[str, Any]] = []
+        later = 0 if any(site.names.size for site in sites) else LATER
+        self.births_from = [later * depth(shard + 1) for shard in range(plan.every)]  # the turn of the first ones
         self.waiting: deque[int] = deque()
         self.jobs: dict[int, tuple[tuple[Any, ...], int]] = {}  # under way, and how often they were lost
         self.began = time.perf_counter()
@@ -289,7 +315,8 @@ class _Office:
         with double_precision():
             words = np.asarray(jax.random.key_data(jax.random.fold_in(jax.random.fold_in(self.key, number), 0)))
         keep = self.rounds >= self.warmup
-        given = self.plan, self.sites[shard], self.others[shard], self.known[shard], words, keep
+        plan = self.plan._replace(births=bool(self.turns[shard] >= self.births_from[shard]))
+        given = plan, self.sites[shard], self.others[shard], self.known[shard], words, keep
         self.give_out(number, given, 0)
 
     def give_out(self, number: int, given: tuple[Any, ...], times: int) -> None:

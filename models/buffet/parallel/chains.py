@@ -24,6 +24,7 @@ from ..likelihoods.linear_gaussian import LinearGaussian
 from ..samplers.law import Law
 from ..samplers.sampler import SMALLEST
 from .exact import exact_iteration
+from .in_step import agreed
 from .shards import Shards, shards_of
 from .synchronous import Iteration, Own, Shared, iteration
 
@@ -101,7 +102,8 @@ def sample_in_shards(
         mesh: devices of one axis, which the shards are dealt to; by default all devices of all processes, or the first
             one where there is one process.
         checkpoint: the beginning of a file's name, of which each process has its own: with `.0` behind it and so on. A
-            run with the same key, shards and processes goes on from there.
+            run with the same key, shards and processes goes on from there, also where one of these was lost: from the
+            latest draw that all have written.
 
     Returns:
         The draws.
@@ -120,7 +122,7 @@ def sample_in_shards(
     kernel = _Sampler(shards, gaussian, law, inner, mesh_of(mesh, shards), iterate).kernel()
     own = None if checkpoint is None else f"{os.fspath(checkpoint)}.{jax.process_index()}"
     shown = progress if jax.process_index() == 0 else False
-    asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every}
+    asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every, "agree": agreed(own)}
     found = run(kernel, key, draws, chains=1, checkpoint=own, max_seconds=max_seconds, **asked)
     last = found.states[0]
     return ShardedChains(found, last.active[..., last.shared.owners > 0], shards.counts)
@@ -187,8 +189,8 @@ class _Sampler:
             numbers: Numbers = {name: np.asarray(value) for name, value in first.items()}
         active = np.zeros((*shards.values.shape[:2], places), bool)
         values = np.zeros((places, shards.values.shape[2]))
-        zero = np.zeros(())
-        return Walk(active, Shared(values, numbers, mass, concentration, np.zeros(places), zero, np.array(True)))
+        nothing = np.zeros(places), np.array(-np.inf), np.array(True)
+        return Walk(active, Shared(values, numbers, mass, concentration, *nothing))
 
     def step(self, key: Key, walk: Walk) -> Walk:
         """One iteration, repeated with more places where these did not suffice."""

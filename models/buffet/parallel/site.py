@@ -36,13 +36,15 @@ class Known(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is the same for all shards in all turns: the model, sweeps of a turn, rows and number of all shards."""
+    """What is the same for all shards: the model, sweeps of a turn, rows and number of all shards; `births`, whether
+    rows may have new features in a turn."""
 
     gaussian: LinearGaussian
     law: Law
     inner: int
     total: int
     every: int
+    births: bool = True
 
 
 class Site(NamedTuple):
@@ -160,6 +162,8 @@ def sweeps(
     full = jnp.where((jnp.arange(len(full)) < count)[:, None], full, 0.0)
     beliefs = beliefs_of(added(others, sums_of(full, active)), numbers)
     tables = tables_of(plan.law, plan.total, prior_state(known))
+    if not plan.births:
+        tables = tables._replace(births=jnp.zeros(0))
 
     def once(i: Array, carry: tuple) -> tuple:
         beliefs, active, fits = carry

@@ -3,7 +3,8 @@
 One iteration: sums over rows of all shards give the posterior of values; each shard goes over its rows by the
 accelerated pass, several times, with the rows of others as they were told; features that shards found are given
 different places; values, precisions and the prior's numbers are drawn from new sums, by all processes alike. The
-approximation is that a shard does not see what others change in the meantime: with one shard there is none.
+approximation is that a shard does not see what others change in the meantime: with one shard there is none. In the
+first iteration, where there are no features, the first shard alone finds some.
 
 Sums are gathered from all shards and added in the order of shards, so that draws do not depend on how many processes
 or devices have them. What travels is `shards (places^2 + places dimensions)` numbers twice an iteration.
@@ -27,7 +28,7 @@ from ..likelihoods.linear_gaussian import LinearGaussian, Sums, of_values_given,
 from ..samplers.accelerated import pass_from
 from ..samplers.beliefs import beliefs_of
 from ..samplers.law import Law
-from ..samplers.passes import chances_of, tables_of
+from ..samplers.passes import MOST, chances_of, tables_of
 from ..samplers.state import State
 
 Gather: TypeAlias = Callable[[Array], Array]  # of (own shards, ...) of this device all shards', in their order
@@ -41,7 +42,8 @@ class Shared(NamedTuple):
         numbers: of the likelihood.
         mass, concentration: () of the prior.
         owners: (places,) how many rows of all shards have each feature.
-        log_likelihood: () of all entries that are seen, given features and values.
+        log_likelihood: () of all entries that are seen, given features and values; minus infinity before the first
+            iteration.
         fits: () whether there were places for all new features.
     """
 
@@ -82,7 +84,7 @@ def iteration(
     """The matrices of the own shards and what is shared after `inner` sweeps of all shards, of `total` rows."""
     keys = jax.random.split(key, 3)
     state = prior_state(shared)
-    tables = tables_of(law, total, state)
+    tables, none = tables_of(law, total, state), jnp.where(jnp.arange(MOST + 1) > 0, -jnp.inf, 0.0)
 
     def filled(active: Array, values: Array, seen: Array, number: Array) -> Array:
         point = Point(active, shared.values, jnp.zeros((0, 0)), shared.numbers)
@@ -95,10 +97,15 @@ def iteration(
     beliefs = beliefs_of(before, shared.numbers)
 
     def swept(active: Array, full: Array, count: Array, number: Array) -> tuple[Array, Array]:
+        own = tables
+        if law.features is None:  # where there are none yet the first shard finds some alone, lest each find the same
+            births = jnp.where(jnp.isneginf(shared.log_likelihood) & (number > 0), none, tables.births)
+            own = tables._replace(births=births)
+
         def once(i: Array, carry: tuple) -> tuple:
             beliefs, active, fits = carry
             chances = chances_of(jax.random.fold_in(jax.random.fold_in(keys[1], number), i), *active.shape)
-            beliefs, found = pass_from(beliefs, active, full, shared.numbers, tables, chances, count)
+            beliefs, found = pass_from(beliefs, active, full, shared.numbers, own, chances, count)
             return beliefs, found.active, fits & found.fits
 
         _, active, fits = jax.lax.fori_loop(0, inner, once, (beliefs, active, jnp.bool_(True)))

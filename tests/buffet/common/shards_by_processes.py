@@ -18,9 +18,9 @@ def told(found):
     }
 
 
-def main(place):
+def main(place, **asked):
     parts = [os.path.join(place, f"part-{number}.npy") for number in range(SHARDS)]
-    found = sample_in_shards(parts, jax.random.key(0), 5, warmup=5, progress=False)
+    found = sample_in_shards(parts, jax.random.key(0), 5, warmup=5, progress=False, **asked)
     if jax.process_index() == 0:
         with open(os.path.join(place, f"found-{jax.process_count()}.json"), "w", encoding="utf-8") as file:
             json.dump(told(found), file)

@@ -326,10 +326,51 @@ def test_unseen_names_of_a_hierarchy_are_near_its_mean():
     assert_allclose(found.mean[1], posterior["level"]["Hull"], atol=0.02)
 
 
-def test_unseen_names_of_a_declared_plate_are_to_be_declared():
-    posterior = cv.infer(cities(names=["York", "Leeds", "Hull"]), {"where": WHERE, "y": Y})
-    with pytest.raises(cv.UnsupportedError, match="declared"):
-        posterior.predict({"where": ["Bath"]}, unseen="prior")
+def test_unseen_names_of_a_declared_plate_are_those_of_a_plate_without_names(posterior):
+    declared = cv.infer(cities(names=["York", "Leeds", "Hull"]), {"where": WHERE, "y": Y})
+    new = {"where": ["Bath", "York"]}
+    found, right = (each.predict(new, unseen="prior")["y"] for each in (declared, posterior))
+    assert_allclose([found.mean, found.variance], [right.mean, right.variance], atol=1e-12)
+    with pytest.raises(cv.DataError, match="'Bath'"):
+        declared.predict(new)
+
+
+@pytest.mark.parametrize("made", ["constants", "input", "slice", "last"])
+def test_unseen_names_are_refused_where_the_model_stands_at_each_element(made):
+    m = cv.Model(made)
+    city, n = m.plate("city", names=None if made == "last" else ["York", "Leeds", "Hull"]), m.plate("n")
+    where = m.input("where", cv.index(city), plates=n)
+    centre = np.arange(3.0) if made == "constants" else m.input("c", cv.real, plates=city) if made == "input" else 0.0
+    level = m.random("level", cv.gaussian(centre, variance=4.0), plates=city)
+    if made in ("slice", "last"):
+        m.random("step", cv.gaussian(level[1:] - level[:-1] if made == "slice" else level[-1], variance=1.0))
+    m.random("y", cv.gaussian(level[where], variance=1.0))
+    found = cv.infer(m, {"where": WHERE, "y": Y, **({"c": np.arange(3.0)} if made == "input" else {})})
+    with pytest.raises(cv.UnsupportedError, match="made for the elements"):
+        found.predict({"where": ["Bath"]}, unseen="prior")
+
+
+def test_unseen_names_are_drawn_as_they_are_predicted(posterior):
+    new = {"where": ["Bath", "York"]}
+    drawn, right = posterior.predictive(8000, new, unseen="prior")["y"], posterior.predict(new, unseen="prior")["y"]
+    assert_allclose(drawn.mean(axis=0), right.mean, atol=0.1)
+    assert_allclose(drawn.std(axis=0), right.sd, rtol=0.05)
+    with pytest.raises(cv.DataError, match="'Bath'"):
+        posterior.predictive(3, new)
+
+
+def test_the_means_of_several_names(posterior):
+    assert_array_equal(posterior["level"][["York", "Hull"]], [posterior["level"][c] for c in ("York", "Hull")])
+    with pytest.raises(cv.DataError, match="'Bath'"):
+        posterior["level"][["York", "Bath"]]
+    with pytest.raises(cv.DataError, match="One name of 'city'"):
+        posterior["level"].sel(city=["York", "Hull"])
+
+
+@pytest.mark.parametrize("odd", [None, float("nan"), np.array(["York"]), ["York"], np.datetime64("NaT")])
+def test_what_names_nothing_is_no_name(odd):
+    with pytest.raises(cv.ModelError, match="is no name"):
+        cv.Model().plate("city", names=["Leeds", odd])
 
 
 # what a reader found --------------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def test_an_order_that_moves_is_no_matter_of_coordinates():
     binding = cv.log_density(m, {"parent": TREE, "y": np.zeros(7)}).binding
     density = LogDensity(m, binding, moved=["parent"])
     assert density.hard == ("constraint 1",)
-    start = density.bijection_of_start(m.randoms["t"])
+    start = density.coordinates.of_start(m.randoms["t"])
     up = np.asarray(start.forward(np.zeros(7)))
     assert (up[1:] > up[TREE[1:]]).all()
 

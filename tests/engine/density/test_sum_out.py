@@ -19,7 +19,7 @@ def simplices(*shape):
 
 def enumerated(m, data, sizes, density, values):
     """The logarithm of the sum over all states, and the probabilities of the states of each variable."""
-    shapes = {name: density._states_shape(one.variable) for name, one in density._states.items()}
+    shapes = {name: density.contents.states_shape(one.variable) for name, one in density.contents.states.items()}
     lengths = [shape[-1] for shape in shapes.values() for _ in range(int(np.prod(shape[:-1])))]
     everything = np.array(list(itertools.product(*map(range, lengths))), int)
     ends = np.cumsum([int(np.prod(shape[:-1])) for shape in shapes.values()])
@@ -29,8 +29,8 @@ def enumerated(m, data, sizes, density, values):
     whole = cv.log_density(m, {**data, **{n: a[0] for n, a in given.items()}}, sizes)
     assert not whole.summed
     with jax.enable_x64(True):
-        one = jax.vmap(lambda states, values, data: whole._density(values, {**data, **states}), in_axes=(0, None, None))
-        logs = np.asarray(jax.jit(one)(given, values, whole._data))
+        one = jax.vmap(lambda states, values, data: whole.terms.density(values, {**data, **states}), in_axes=(0, None, None))
+        logs = np.asarray(jax.jit(one)(given, values, whole.contents.data))
     total = logsumexp(logs)
     weights = np.exp(logs - total)
     return total, {n: np.tensordot(weights, np.eye(shapes[n][-1])[given[n].astype(int)], 1) for n in shapes}
@@ -46,18 +46,16 @@ def agrees(m, data, sizes=None):
     steps = 1e-5 * np.eye(len(z))
 
     def all_of_it(z, data):
-        ends = [
-            jax.vmap(lambda step, sign=sign: density._unconstrained(z + sign * step, data))(steps) for sign in (1, -1)
-        ]
+        ends = [jax.vmap(lambda step, sign=sign: density.height(z + sign * step, data))(steps) for sign in (1, -1)]
         return (
-            density._density(density._constrain(z, data), data),
-            density._states_given(z, data),
-            jax.grad(density._unconstrained)(z, data),
+            density.terms.density(density.coordinates.values(z, data), data),
+            density.states_given(z, data),
+            jax.grad(density.height)(z, data),
             (ends[0] - ends[1]) / 2e-5,
         )
 
     with jax.enable_x64(True):
-        found, given, gradient, differences = jax.jit(all_of_it)(z, density._data)
+        found, given, gradient, differences = jax.jit(all_of_it)(z, density.contents.data)
     close(found, total, rtol=1e-12)
     assert set(given) == set(states)
     for name, wanted in states.items():
@@ -92,7 +90,7 @@ def test_gaussian_emissions_with_missing_ones_and_impossible_moves():
     data = {"table": [[0.5, 0.5, 0.0], [0.0, 0.7, 0.3], [0.0, 0.0, 1.0]], "x": [0.1, np.nan, -2.0, 5.0, 1.0]}
     density = agrees(m, data)
     with jax.enable_x64(True):
-        hessian = jax.jit(jax.hessian(density._unconstrained))(density.initial(0), density._data)
+        hessian = jax.jit(jax.hessian(density.height))(density.initial(0), density.contents.data)
     assert np.isfinite(hessian).all()
 
 
@@ -214,7 +212,7 @@ def test_elements_that_index_data_join():
     mean = m.random("mean", cv.gaussian(0.0, variance=1.0), plates=m.plate("two", 2))
     m.random("x", cv.gaussian(mean[pixel], variance=0.5))
     data = {"left": [0, 1, 2, 3], "right": [1, 2, 3, 0], "bond": np.ones(4, bool), "x": random.normal(size=4)}
-    assert agrees(m, data)._groups[0].network is not None
+    assert agrees(m, data).terms.groups[0].network is not None
 
 
 @pytest.mark.slow
