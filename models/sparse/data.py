@@ -169,6 +169,7 @@ def switches_of(settings: Settings, data: Data | int) -> Switches:
         rows=min(births, rows),
         most=int(settings.most),
         scores=settings.scores,
+        shared=int(settings.shared),
     )
 
 

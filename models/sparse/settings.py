@@ -69,6 +69,8 @@ class Settings:
         multiplier, spike: births and deaths propose (1 - spike) Poisson(multiplier * rate) + spike [one factor].
         births: rows that propose births and deaths in a sweep, chosen at random; None: at most 256.
         most: the largest number of factors of its own proposed for a row.
+        shared: how often a sweep proposes that a factor of several rows comes or goes as a whole; with "buffet" and
+            Gaussian slabs. Some 20 find factors that otherwise take thousands of sweeps, from any start.
         scores: "gaussian", x_n ~ N(0, I); or "dirichlet", for fixed numbers of factors: scores of each factor have a
             law of their own, drawn from a Dirichlet process about N(0, 1), so that some samples agree in them.
         score_mass: of that process: the larger it is, the fewer agree.
@@ -94,6 +96,7 @@ class Settings:
     spike: float = 0.0
     births: int | None = None
     most: int = 3
+    shared: int = 0
     scores: str = "gaussian"
     score_mass: float = 1.0
     start: str = "components"
@@ -136,12 +139,17 @@ class Settings:
             raise ModelError(f"spike= is a probability below 1; found {self.spike!r}.")
         if not two_positive(self.element):
             raise ModelError(f"element= is two positive numbers, shape and rate; found {self.element!r}.")
-        whole = (("births", self.births, 1), ("most", self.most, 1))
+        whole = (("births", self.births, 1), ("most", self.most, 1), ("shared", self.shared, 0))
         for name, value, least in whole:
             if value is None and name == "births":
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
                 raise ModelError(f"{name}= is a whole number of at least {least}; found {value!r}.")
+        if self.shared and (self.sparsity != "buffet" or self.slab != "gaussian"):
+            raise ModelError(
+                f"shared={self.shared} asks for births and deaths of factors with Gaussian slabs under an Indian "
+                f"buffet process; found slab={self.slab!r} and sparsity={self.sparsity!r}. Leave shared= out."
+            )
         if self.hierarchy is not None:
             a, m, s, r = _four(self.hierarchy)
             if not (a > 0.0 and 0.0 < m < 1.0 and s > 0.0 and 0.0 < r < 1.0):

@@ -105,6 +105,11 @@ def sample_in_shards(
             f"Settings(start={settings.start!r}): chains of shards start from the principal components, which sums of "
             "shards give. Leave start= out, or sample all rows in one process by sample_posterior."
         )
+    if settings.shared:
+        raise ModelError(
+            f"shared={settings.shared} asks for births of factors that several rows share, which need all rows of the "
+            "data in one place; here they are in shards. Leave it out, or take sample_posterior."
+        )
     if not isinstance(integrated, bool):
         raise ModelError(f"integrated= is True or False; found {integrated!r}.")
     shards = shards_of(parts)

@@ -22,6 +22,7 @@ class Switches(NamedTuple):
         rows: in how many rows, chosen at random, births and deaths are proposed in a parallel sweep.
         most: the largest number of factors of its own that a row is proposed to have.
         scores: "gaussian", independent of each other, or "dirichlet".
+        shared: how often a sweep proposes that a factor of several rows comes or goes.
     """
 
     sparsity: str = "buffet"
@@ -33,6 +34,7 @@ class Switches(NamedTuple):
     rows: int = 1
     most: int = 3
     scores: str = "gaussian"
+    shared: int = 0
 
 
 class Numbers(NamedTuple):

@@ -104,6 +104,8 @@ def test_what_is_wrong_is_told():
         sample_in_shards(parts, key, 2, "nsfa")
     with pytest.raises(cv.ModelError, match="start from the principal components"):
         sample_in_shards(parts, key, 2, Settings(start="empty"))
+    with pytest.raises(cv.ModelError, match="all rows of the"):
+        sample_in_shards(parts, key, 2, Settings(shared=2))
     with pytest.raises(cv.ModelError, match="integrated="):
         sample_in_shards(parts, key, 2, integrated=1)
     with pytest.raises(cv.DataError, match="same dimensions"):

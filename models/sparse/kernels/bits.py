@@ -19,7 +19,7 @@ from ....factors.draws import whole as whole
 STREAMS = (
     "active", "inactive", "precision", "precision_rate", "noise", "noise_rate", "mass", "concentration", "element",
     "other element", "open", "switch", "loading", "rows", "birth", "born", "born element", "born loading",
-    "factor", "missing", "urn",
+    "factor", "missing", "urn", "shared", "shared score", "shared loading", "shared row",
 )  # fmt: skip
 
 

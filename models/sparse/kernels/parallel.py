@@ -14,11 +14,14 @@ from .columns import draw_columns
 from .factors import Sums, draw_missing, energies, filled, heights, sums_of, used
 from .hyper import Hyper, draw_hyper, rate_of_own
 from .rows import draw_rows
+from .shared_births import born_and_died
 from .urn import draw_scores
 
 
 def parallel(key: Any, state: State, observed: Observed, numbers: Numbers, bound: Any, switches: Switches) -> Outcome:
     """One sweep: hyperparameters, loadings, births and deaths, factors, missing entries, each given all the others.
+
+    Before them, where it is asked for, factors come and go with all rows that they have.
 
     Loadings are drawn factor by factor, each given the others of its row.
 
@@ -54,13 +57,17 @@ def _swept(
     seed = seed_of(key)
     tried = min(switches.rows, observed.values.shape[0]) if switches.sparsity == "buffet" else 0
     values = filled(observed, state.missing)
+    fits, changed, proposed = jnp.bool_(True), jnp.int64(0), jnp.int64(0)
+    if switches.shared and tried:
+        state, fits, changed = born_and_died(seed, state, values, numbers, switches)
+        proposed, bound = jnp.int64(switches.shared), jnp.minimum(bound + switches.shared, state.loading.shape[0])
     sums = sums_of(values, state.factor)
     hyper = draw_hyper(seed, state, energies(sums, state.loading), numbers, switches, tried)
     state = hyper.state
     state = state._replace(loading=loadings(seed, state, sums, hyper.log_odds, observed, bound, switches))
-    fits, changed, proposed = jnp.bool_(True), jnp.int64(0), jnp.int64(0)
     if tried:
-        state, fits, changed, proposed = replace_own(seed, hyper._replace(state=state), sums, numbers, switches)
+        state, room, *own = replace_own(seed, hyper._replace(state=state), sums, numbers, switches)
+        fits, changed, proposed = fits & room, changed + own[0], proposed + own[1]
     height = heights(state.loading, state.noise, values)
     state = state._replace(factor=draw_scores(seed, state, height, numbers, jnp.maximum(bound, state.count), switches))
     state = state._replace(missing=draw_missing(seed, state, observed))
