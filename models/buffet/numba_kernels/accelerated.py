@@ -26,8 +26,7 @@ from ..samplers.passes import MOST, Chances, Pass, Tables
 # Reordering and contraction, but not "no infinities, no NaN": log odds are infinite where nothing is drawn.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 _OPTIONS: Any = {"cache": True, "fastmath": FAST, "error_model": "numpy"}
-_kernel: Any = njit(**_OPTIONS)  # only for the outermost: what is called has copies, which may be reordered differently
-_called: Any = njit(cache=True, error_model="numpy")
+_kernel: Any = njit(**_OPTIONS)
 _inner: Any = njit(**(_OPTIONS | {"_nrt": False, "forceinline": True}))  # neither allocates nor counts references
 
 
@@ -127,7 +126,7 @@ def _copy(target, source):
         target[k] = source[k]
 
 
-@_called
+@_kernel
 def _top(gram):
     """One more than the last place that a row has."""
     top = len(gram)
@@ -195,7 +194,7 @@ def _error(has, noise, own, top, gram, v):
     return error
 
 
-@_called
+@_kernel
 def _renew(noise, own, top, gram, cross, covariance, mean):
     """Covariance and mean from the sums."""
     inverse = np.linalg.inv(noise * gram[:top, :top] + own * np.eye(top))
