@@ -375,6 +375,8 @@ ATTRIBUTES = {
 def attribute_advice(thing: object, shown: str, name: str) -> str:
     """What to write instead of an attribute that a `thing`, called `shown`, does not have."""
     own = [known for known in dir(type(thing)) if not known.startswith("_")]
+    if name.endswith("_") and hasattr(type(thing), "fit"):
+        return f"What ends in _ is found by `{shown}.fit(...)`, which was not called, or does not find this."
     if isinstance(thing, Mapping) and name in list(thing):
         return f"Variables are asked for by name in brackets: {shown}[{name!r}]."
     plain = {_plain(known): known for known in own}
