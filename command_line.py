@@ -20,6 +20,7 @@ import numpy as np
 from .factors.errors import CavityError, DataError, ModelError
 
 FAILED, LEFT = 1, 3  # exit codes: refused, and ended before convergence
+EFFORT = 10.0  # seconds: enough to integrate the sds of slopes and intercepts, and to compare with draws
 ESTIMATORS = {  # by the word on the command line: the name of the estimator, and whether it has a target
     "softmax": ("estimators.SoftmaxRegression", True),
     "logistic": ("estimators.LogisticRegression", True),
@@ -68,6 +69,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     fit.add_argument("--formula", help="of fit mixed: such as 'y ~ x + (1 | group)'")
     fit.add_argument("--family", default="gaussian", help="of fit mixed: gaussian, bernoulli or poisson (gaussian)")
+    fit.add_argument(
+        "--effort",
+        type=float,
+        default=EFFORT,
+        metavar="SECONDS",
+        help=f"of fit mixed: of computing that better answers may take, compiling apart ({EFFORT:g})",
+    )
     fit.add_argument("--save", metavar="FILE", help="of fit skills: what Skills.load reads")
     fit.set_defaults(does=_fit)
 
@@ -180,7 +188,7 @@ def _fit_mixed(asked: argparse.Namespace) -> int:
     model, data = mixed(asked.formula, _table(asked.data), asked.family)
     if asked.family != "gaussian":
         print("cavity fit: compiling, which may take half a minute or more", file=sys.stderr, flush=True)
-    posterior = infer(model, data)
+    posterior = infer(model, data, effort=asked.effort)
     print(posterior.summary())
     if asked.out:
         _write(posterior.to_frame().reset_index(), asked.out)

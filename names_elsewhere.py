@@ -352,7 +352,20 @@ OF_PROGRAMS = {
     **dict.fromkeys(("plot", "graph"), "program.explain() tells it, and in a notebook it is drawn as it stands"),
     **dict.fromkeys(("save", "dump", "serialize"), "a program is pickled with its model; cv.cache keeps machine code"),
 }  # fmt: skip
+OF_SKILLS = {
+    **dict.fromkeys(("players_", "mean_", "sd_", "converged_", "log_evidence_", "draw_margin_", "drift_", "points_",
+                     "home_advantage_"),
+                    "it is there after skills.fit(games)"),
+    **dict.fromkeys(("rating", "ratings", "ratings_", "skill", "skills", "skill_", "mu", "sigma", "ranking"),
+                    "skills.mean_ and skills.sd_ in the order of skills.players_, or skills.leaderboard()"),
+    **dict.fromkeys(("win_probability", "predict_win", "win_prob", "probability", "quality", "quality_1vs1"),
+                    "skills.predict_proba(first, second)"),
+    **dict.fromkeys(("rate", "rate_1vs1", "update", "add_games", "learn"),
+                    "skills.fit(games), then skills.partial_fit(games)"),
+    **dict.fromkeys(("learning_curves", "history", "trajectory"), "skills.curve(player)"),
+}  # fmt: skip
 ATTRIBUTES = {
+    "skills": OF_SKILLS,
     "posterior": OF_POSTERIORS, "marginal": OF_MARGINALS, "model": OF_MODELS, "program": OF_PROGRAMS,
     "samples": OF_POSTERIORS,
 }  # fmt: skip
@@ -362,6 +375,8 @@ ATTRIBUTES = {
 def attribute_advice(thing: object, shown: str, name: str) -> str:
     """What to write instead of an attribute that a `thing`, called `shown`, does not have."""
     own = [known for known in dir(type(thing)) if not known.startswith("_")]
+    if name.endswith("_") and hasattr(type(thing), "fit"):
+        return f"What ends in _ is found by `{shown}.fit(...)`, which was not called, or does not find this."
     if isinstance(thing, Mapping) and name in list(thing):
         return f"Variables are asked for by name in brackets: {shown}[{name!r}]."
     plain = {_plain(known): known for known in own}

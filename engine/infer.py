@@ -176,6 +176,7 @@ def _over_scalars(
 def _right_by_default(posterior: Any, seed: int, accuracy: str, effort: float) -> Any:
     """What has its scalars integrated; where that leaves beliefs that are off, weighted draws."""
     of_draws = max(effort, OF_BEST) if accuracy == "best" else effort
+    posterior._may_spend(of_draws)
     if not of_draws or not is_serious(posterior):
         return posterior
     from .evidence.reweighted import corrected  # it loads much, which few answers need

@@ -57,20 +57,21 @@ class AnyPosterior(Inferred):
 
     _trust: Trust | None = None  # what the last comparison found
     _verdict: Verdict | None = None
+    _seconds = 1.0  # that a comparison for the verdict may take
 
     @property
     def verdict(self) -> Verdict:
         """How far to rely on this posterior: `print(posterior.verdict)`; see `Verdict`.
 
         Where the plan is exact it says so at no cost. Else some thousand weighted draws of the joint log density are
-        compared, when it is first asked for and where that is expected to take about a second; after `trust()` it is
-        what that has found. "unchecked" where neither is possible.
+        compared, when it is first asked for and where that is expected to take about a second, or as long as `effort=`
+        allowed; after `trust()` it is what that has found. "unchecked" where neither is possible.
         """
         if (known := self._known()) is not None:
             return known
         from .checks.verdict import compared, verdict_on
 
-        self._trust = self._trust or compared(self)
+        self._trust = self._trust or compared(self, self._seconds)
         self._verdict = verdict_on(self, self._trust)
         return self._verdict
 
@@ -100,6 +101,10 @@ class AnyPosterior(Inferred):
         from .checks.verdict import compared
 
         return self._trust or compared(self, SECONDS)
+
+    def _may_spend(self, seconds: float) -> None:
+        """What was given more effort is judged with more: else an answer that is right may only be doubted."""
+        self._seconds = max(self._seconds, seconds)
 
     def _known(self) -> Verdict | None:
         """The verdict as far as it costs nothing: that of structure, or one that was asked for before."""

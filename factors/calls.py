@@ -56,6 +56,8 @@ def check_call(
 
         if bound:
             signature = signature.replace(parameters=[*signature.parameters.values()][1:])
+        if function.__name__ == "__init__" and args:
+            shown = type(args[0]).__name__  # of a class that has the constructor of another
         raise call_refusal(shown or function.__name__, signature, args[bound:], kwargs) from None
 
 

@@ -21,6 +21,7 @@ import cavity as cv  # pyright: ignore[reportMissingImports]
 
 from ..engine.evidence.integrated import Integrated
 from ..factors.arrays import Numeric
+from ..factors.calls import methods_checked
 from .fitting import Definition, Estimator, location_and_scale
 from .gamma_estimation import gamma_estimation
 from .heteroskedastic_gp import KERNEL, heteroskedastic_gp
@@ -58,6 +59,7 @@ __all__ = [
 ]
 
 
+@methods_checked("estimator")
 class _Classifier(ClassifierMixin, Estimator):
     """Outcomes are labels of any kind, coded by their place in `classes_`."""
 
@@ -78,6 +80,7 @@ class _Classifier(ClassifierMixin, Estimator):
         return self.classes_[place]
 
 
+@methods_checked("estimator")
 class _Weighted(Estimator):
     """Weights and biases with Gaussian priors; the variance of the weights is learned unless it is given."""
 
@@ -95,6 +98,7 @@ class _Weighted(Estimator):
         self.bias_variance = bias_variance
 
 
+@methods_checked("estimator")
 class _Binary(_Weighted, _Classifier):
     """Two classes: the second one of `classes_` is the event."""
 
@@ -145,6 +149,7 @@ class ProbitRegression(_Binary):
         return probit_regression, (features, self.prior_variance, self.bias_variance)
 
 
+@methods_checked("estimator")
 class _Classes(_Weighted, _Classifier):
     """Several classes, each with a score.
 
@@ -187,6 +192,7 @@ class MultinomialProbit(_Classes):
         return multinomial_probit, (features, len(self.classes_), self.prior_variance, self.bias_variance)
 
 
+@methods_checked("estimator")
 class OrdinalRegression(_Classifier):
     """Ordered classes between learned cutpoints: see `ordinal_regression`. The order is that of `classes_`, sorted.
 
@@ -217,6 +223,7 @@ class OrdinalRegression(_Classifier):
         self.cutpoints_ = np.cumsum([0.0, *distances]) - intercept
 
 
+@methods_checked("estimator")
 class _Regressor(RegressorMixin, Estimator):
     """Outcomes are numbers."""
 
@@ -281,6 +288,7 @@ class _Heteroskedastic(_Regressor):
         return self._level + self._unit * of(self._mean), self._unit**2 * (of(self._mean, "variance") + noise)
 
 
+@methods_checked("estimator")
 class HeteroskedasticRegression(_Heteroskedastic):
     """A linear mean and a linear logarithmic precision of the noise: see `heteroskedastic_regression`.
 
@@ -313,6 +321,7 @@ class HeteroskedasticRegression(_Heteroskedastic):
         self.precision_intercept_ = level - 2.0 * np.log(self._unit)
 
 
+@methods_checked("estimator")
 class HeteroskedasticGP(_Heteroskedastic):
     """Mean and logarithmic precision of the noise are Gaussian processes: see `heteroskedastic_gp`.
 
@@ -343,6 +352,7 @@ def _gamma_model(shape: tuple[float, float], rate: tuple[float, float]) -> cv.Mo
     return gamma_estimation(shape, rate)
 
 
+@methods_checked("estimator")
 class GammaEstimation(DensityMixin, BaseEstimator):
     """Gamma densities of unknown shape and rate, one for each column: see `gamma_estimation`.
 

@@ -15,6 +15,7 @@ from scipy import sparse
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
 from ..factors.arrays import Numeric
+from ..factors.calls import methods_checked
 from .scikit import (
     BaseEstimator,
     ConvergenceWarning,
@@ -98,6 +99,7 @@ class KeepsPosterior(BaseEstimator):
         super().__setstate__(state)
 
 
+@methods_checked("estimator")
 class Estimator(KeepsPosterior):
     """What all estimators share. A subclass tells its model, how outcomes are coded, and which inputs are learned."""
 

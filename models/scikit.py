@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from ..factors.arrays import Key
+from ..factors.calls import methods_checked
 
 try:
     from sklearn.base import (
@@ -56,6 +57,7 @@ __all__ = [
 Table: TypeAlias = Any  # what scikit-learn takes for X and y: arrays, lists, data frames, sparse matrices
 
 
+@methods_checked("estimator")
 class Unlabelled:
     """Rows without outcomes, whose entries may be missing, and a density of new ones; stands before other mixins."""
 

@@ -37,6 +37,7 @@ WIDE = 1.0  # sd of the outer coordinates in the first round, where the beliefs 
 STEPS = (8, 3, 2)  # of Newton: from the beliefs, in later rounds, and of the draws
 HALVED = 0.5 ** np.arange(6)
 FREEDOM = 6.0
+LEAST = 1000  # draws, where more are wanted and cannot be had
 FUNNEL = 5  # inner coordinates from which on one distribution for all is the last resort
 ENOUGH = 0.2  # of the draws count
 SURE = 0.35  # of k: above it the spread of a heavy tail may be missed
@@ -188,7 +189,8 @@ def draws_of(
     found: list[Reference] = []
     for made in _ways(density, call, draws, seed, count, most, jumps):
         found.append(made)
-        if made.usable and (made.annealed or (made.weighted.effective > ENOUGH * count and made.weighted.k < SURE)):
+        enough = made.weighted.effective > ENOUGH * len(made.z)
+        if made.usable and (made.annealed or (enough and made.weighted.k < SURE)):
             break
     return max(found, key=lambda one: (one.usable, one.weighted.effective))
 
@@ -209,9 +211,11 @@ def _ways(
 
     def apart() -> Iterator[Reference]:
         for outer in [] if jumps else _outers(density):
-            inner = density.dimension - len(outer)
-            if inner * float(_points(count)) * entries(density) <= most:
-                yield nested_draws(density, call, outer, draws.z, seed, count)
+            each = float((density.dimension - len(outer)) * entries(density))
+            # Fewer where all that were wanted cost too much: they are surer than what comes next.
+            number = next((n for n in (count, count // 2, count // 4) if each * _points(n) <= most), 0)
+            if number >= min(count, LEAST):
+                yield nested_draws(density, call, outer, draws.z, seed, number)
 
     funnel = density.dimension - len(outer_of(density, False)) >= FUNNEL
 

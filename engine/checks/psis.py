@@ -45,9 +45,10 @@ def smoothed(log_weights: np.ndarray) -> Smoothed:
     if tail >= 5 and excess[0] >= 0 and excess[-1] > 0:
         k, scale = _fit(np.maximum(excess, 1e-300))
         levels = (np.arange(tail) + 0.5) / tail
-        quantiles = cut + (
-            scale * np.expm1(-k * np.log1p(-levels)) / k if abs(k) > 1e-12 else -scale * np.log1p(-levels)
-        )
+        with np.errstate(over="ignore"):  # no weight is above one, however heavy the tail
+            quantiles = cut + (
+                scale * np.expm1(-k * np.log1p(-levels)) / k if abs(k) > 1e-12 else -scale * np.log1p(-levels)
+            )
         weights[largest] = np.minimum(quantiles, 1.0)
     weights = weights / weights.sum()
     return Smoothed(weights, float(k), float(1.0 / np.sum(weights**2)))

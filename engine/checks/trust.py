@@ -152,8 +152,9 @@ class Trust:
         if not bad:
             return " ".join(self.notes) or "means and sds agree with the model's joint density."
         named = "; ".join(f.sentence for f in bad[:3]) + (f"; and {len(bad) - 3} more" if len(bad) > 3 else "")
-        advice = f"{self.remedy} " if self.remedy else ""
-        return f"{named}. {advice}posterior.check() runs NUTS beside it."
+        doubts = " ".join(self.notes) if any(f.witness == "curvature" for f in bad) else ""  # of the witness itself
+        advice = [part for part in (doubts, self.remedy) if part]
+        return " ".join([f"{named}.", *advice, "posterior.check() runs NUTS beside it."])
 
     def __str__(self) -> str:
         lines = [f"{'variable':<16}{'verdict':<11}{'mean shift':>11}{'sd ratio':>10}  against"]

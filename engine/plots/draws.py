@@ -10,6 +10,7 @@ import numpy as np
 from ...compiler.data.labels import labelled
 from ...factors.calls import call_checked
 from ...factors.errors import DataError, ModelError
+from ..answers.inferred import Inferred
 from ..support.asked_arguments import levels
 from ..support.user_numbers import numbers
 from .figure import BLUE, GREY, ORANGE, check_axes, clean, new_figure
@@ -20,19 +21,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Draws = Mapping[str, Any]
+Names = Sequence[Any] | Inferred
 
 
 @overload
 def plot_draws(
-    draws: Draws, data: Any = None, *, interval: float = 0.9, names: Sequence[Any] = (), ax: None = None
+    draws: Draws, data: Any = None, *, interval: float = 0.9, names: Names = (), ax: None = None
 ) -> Figure: ...
 @overload
-def plot_draws(
-    draws: Draws, data: Any = None, *, interval: float = 0.9, names: Sequence[Any] = (), ax: Axes
-) -> Axes: ...
+def plot_draws(draws: Draws, data: Any = None, *, interval: float = 0.9, names: Names = (), ax: Axes) -> Axes: ...
 @call_checked
 def plot_draws(
-    draws: Draws, data: Any = None, *, interval: float = 0.9, names: Sequence[Any] = (), ax: Axes | None = None
+    draws: Draws, data: Any = None, *, interval: float = 0.9, names: Names = (), ax: Axes | None = None
 ) -> Figure | Axes:
     """Draws of data with what was observed over them: a prior or posterior predictive check, to look at.
 
@@ -41,8 +41,9 @@ def plot_draws(
     where any of `draws` is in it only those are. One number a draw is a histogram with the observed value as a line; up
     to 40 elements are a line each, median and central `interval`, with a dot where something was observed; more are a
     band over their places, at most 1,000 of them. `names` are those of the elements, in the order of the draws, which
-    is that of the plate; data with these names come into that order. By default they are those of a Series' index, and
-    draws and data are taken to be in one order, which they are unless the plate declared names of its own.
+    is that of the plate; data with these names come into that order. They may be the posterior of the same rows, whose
+    names are then taken. By default they are those of a Series' index, and draws and data are taken to be in one order,
+    which they are unless the plate declared names of its own.
     Returns a matplotlib Figure with a panel for each variable, or `ax`, axes of your own, on which one is drawn. Raises
     ModelError for several variables on one `ax`, DataError for draws and data of other shapes or an `interval` outside
     (0, 1), UnsupportedError where matplotlib is not installed. Source: gelman1996posterior.
@@ -55,9 +56,8 @@ def plot_draws(
             "plot_draws() takes draws by name, as posterior.predictive(n) or model.simulate(n, data) returns; found "
             f"{type(draws).__name__}."
         )
-    if isinstance(names, (str, bytes)) or not isinstance(names, (Sequence, np.ndarray)) or np.ndim(names) > 1:
-        raise DataError(f"plot_draws(names=) is a list of the names of elements; found {names!r}.")
-    panels = _panels(draws, {} if data is None else data, tuple(names))
+    _check_names(names)
+    panels = _panels(draws, {} if data is None else data, names)
     if ax is not None:
         check_axes(ax, "plot_draws()")
         if len(panels) != 1:
@@ -78,7 +78,16 @@ def plot_draws(
 Panel = tuple[np.ndarray, np.ndarray | None, tuple[str, ...]]  # draws by element, observed values, names
 
 
-def _panels(draws: Draws, data: Any, names: tuple[Any, ...]) -> dict[str, Panel]:
+def _check_names(names: Names) -> None:
+    if isinstance(names, Inferred):
+        return
+    if isinstance(names, (str, bytes)) or not isinstance(names, (Sequence, np.ndarray)) or np.ndim(names) > 1:
+        raise DataError(
+            f"plot_draws(names=) is a list of the names of elements, or a posterior that has them; found {names!r}."
+        )
+
+
+def _panels(draws: Draws, data: Any, names: Names) -> dict[str, Panel]:
     """What is drawn of each variable."""
     if not hasattr(data, "__getitem__") or not (hasattr(data, "keys") or hasattr(data, "columns")):
         raise DataError(f"plot_draws(data=) are arrays by name, or a frame; found {type(data).__name__}.")
@@ -87,7 +96,15 @@ def _panels(draws: Draws, data: Any, names: tuple[Any, ...]) -> dict[str, Panel]
     return {name: _panel(name, draws[name], data[name] if name in known else None, names) for name in chosen_names}
 
 
-def _panel(name: str, drawn: Any, observed: Any, names: tuple[Any, ...]) -> Panel:
+def _names_of(names: Names, variable: str, number: int) -> tuple[Any, ...]:
+    """What the elements of a variable are called; nothing where a posterior has no names for so many of them."""
+    if not isinstance(names, Inferred):
+        return tuple(names)
+    marginal = names[variable]
+    return tuple(marginal.elements) if marginal.has_names and marginal.mean.size == number else ()
+
+
+def _panel(name: str, drawn: Any, observed: Any, asked: Names) -> Panel:
     array = numbers(np.asarray(drawn), f"The draws of {name!r} are")
     if array.ndim == 0 or not array.size:
         raise DataError(f"The draws of {name!r} are an array (n, elements...); found shape {array.shape}.")
@@ -100,6 +117,7 @@ def _panel(name: str, drawn: Any, observed: Any, names: tuple[Any, ...]) -> Pane
             "inputs: posterior.predictive(n) without data draws what was observed anew."
         )
     labels = one.labels[0] if one.labels and one.labels[0] is not None else ()
+    names = _names_of(asked, name, flat.shape[1])
     own = names or labels
     if names and len(names) != flat.shape[1]:
         raise DataError(f"names= are one for each of the {flat.shape[1]} elements of {name!r}; found {len(names)}.")

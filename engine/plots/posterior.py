@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
+from jaxtyping import Bool, Float
 
 from ...factors.errors import DataError, ModelError
 from ...factors.families import Point
@@ -32,7 +33,8 @@ def plot_posterior(posterior: Inferred, names: Sequence[str] = (), interval: flo
 def plot_posterior(
     posterior: Inferred, names: Sequence[str] = (), interval: float = 0.9, *, ax: Axes | None = None
 ) -> Figure | Axes:
-    """The marginals of the named variables (by default all that inference gave a belief), and a panel of convergence.
+    """The marginals of the named variables (by default all that inference gave a belief), and a panel of convergence
+    where there were sweeps: an integration over a grid has a run for each of its points, weighted draws have none.
 
     A variable of up to 6 continuous elements is drawn by its densities with the central `interval` shaded, one of up to
     40 as a line for each, a longer one as a band over the places of its elements, a discrete one by the probabilities
@@ -53,12 +55,15 @@ def plot_posterior(
             raise ModelError(f"One marginal fits on ax=; asked for {', '.join(names)}. Name one: plot('a', ax=ax).")
         draw_marginal(ax, names[0], marginals[0], _axis_names(posterior, names[0]), interval)
         return ax
-    columns = min(3, len(names) + 1)
-    rows = -(-(len(names) + 1) // columns)
+    number = max(len(names) + _swept(posterior), 1)
+    columns = min(3, number)
+    rows = -(-number // columns)
     figure = new_figure(4.0 * columns, 3.4 * rows)
-    panels = [clean(figure.add_subplot(rows, columns, i + 1)) for i in range(len(names) + 1)]
+    panels = [clean(figure.add_subplot(rows, columns, i + 1)) for i in range(number)]
     for axes, name, marginal in zip(panels, names, marginals, strict=False):
         draw_marginal(axes, name, marginal, _axis_names(posterior, name), interval)
+    if number == len(names):
+        return figure
     _draw_residual(panels[-1], posterior)
     if np.isfinite(posterior.trace.evidence).any():
         _draw_evidence(panels[-1].twinx(), posterior)
@@ -87,19 +92,25 @@ def plot_convergence(posterior: Inferred, *, ax: Axes | None = None) -> Figure |
     if np.isfinite(posterior.trace.evidence).any():
         _draw_evidence(axes, posterior)
     else:
-        axes.set_axis_off()
-        axes.text(
-            0.5,
-            0.5,
-            "evidence was not recorded\n(trace_evidence=True)",
-            ha="center",
-            va="center",
-            fontsize=9,
-            color=GREY,
-        )
+        _say(axes, "evidence was not recorded\n(trace_evidence=True)")
     ended = f"{posterior.code} in {counted(posterior.iterations, 'sweep')}"
     figure.suptitle(f"{posterior.model.name}: {ended}", fontsize=11)
     return figure
+
+
+def _swept(posterior: Inferred) -> bool:
+    """Whether there are residuals of sweeps to draw."""
+    return bool(_positive(posterior.trace.residual).any())
+
+
+def _positive(residual: Float[np.ndarray, " sweep"]) -> Bool[np.ndarray, " sweep"]:
+    return np.isfinite(residual) & (residual > 0)
+
+
+def _say(axes: Axes, text: str) -> None:
+    """Words where there is nothing to draw."""
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=9, color=GREY)
 
 
 def _observed(posterior: Inferred, name: str) -> bool:
@@ -115,8 +126,10 @@ def _axis_names(posterior: Inferred, name: str) -> str:
 
 def _draw_residual(axes: Axes, posterior: Inferred) -> None:
     residual = posterior.trace.residual
-    sweeps = np.arange(1, residual.size + 1)
-    keep = np.isfinite(residual) & (residual > 0)
+    if not _swept(posterior):
+        _say(axes, f"no sweeps of its own:\n{posterior.code} as a whole")
+        return
+    sweeps, keep = np.arange(1, residual.size + 1), _positive(residual)
     axes.semilogy(sweeps[keep], residual[keep], ".-", color=BLUE, linewidth=1.2, markersize=4)
     tolerance = posterior.request.options.tolerance
     axes.axhline(tolerance, color=GREY, linewidth=0.9, linestyle="--")

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from ...engine.mcmc.keys import generator
+from ...factors.calls import methods_checked
 from ...factors.errors import DataError
 from ...factors.switches import double_precision
 from ..scikit import (
@@ -42,6 +43,7 @@ BEFORE = 100  # sweeps by independent features, before those by correlated ones
 PLACES = 20  # features that mean field has beliefs about, where it is not said
 
 
+@methods_checked("estimator")
 class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Which features explain these rows: as many as the data ask for, each of which a row has or has not.
 

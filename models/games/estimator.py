@@ -10,6 +10,7 @@ from scipy import stats
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ...factors.calls import methods_checked
 from .files import read, write
 from .games import (
     Games,
@@ -49,6 +50,7 @@ class Curve(NamedTuple):
     sd: np.ndarray
 
 
+@methods_checked("skills")
 class Skills:
     """Ratings of players from who beat whom: alone or in teams, with draws, in any order of several, through time.
 

@@ -41,12 +41,13 @@ def mixed(formula: str, frame: Any, family: str) -> tuple[cv.Model, dict[str, An
     columns = _all_numbers(frame, asked.columns, asked.intercept)
     slopes = [_all_numbers(frame, effect.slopes, effect.intercept) for effect in asked.effects]
     scales = _scales(outcome, functools.reduce(operator.or_, slopes, columns), family)
+    names = _names_of_parts(asked)
     model = cv.Model("mixed regression")
-    row = model.plate("row")
+    row = model.plate(names["row"])
     data: dict[str, Any] = {}
-    score: Any = (
-        model.random("intercept", cv.gaussian(scales.location, sd=WIDE * scales.outcome)) if asked.intercept else 0.0
-    )
+    score: Any = 0.0
+    if asked.intercept:
+        score = model.random(names["intercept"], cv.gaussian(scales.location, sd=WIDE * scales.outcome))
     for name, values in columns.items():
         coefficient = model.random(
             f"slope of {name}", cv.gaussian(0.0, sd=WIDE * scales.outcome / scales.columns[name])
@@ -54,31 +55,40 @@ def mixed(formula: str, frame: Any, family: str) -> tuple[cv.Model, dict[str, An
         score = score + coefficient * model.input(f"column {name}", cv.real, plates=row)
         data[f"column {name}"] = values
     for effect, own in zip(asked.effects, slopes, strict=True):
-        score = score + _varying(model, row, effect, own, scales, data)
+        score = score + _varying(model, row, effect, own, scales, data, names["intercept"])
         data[f"group {effect.group}"] = _labels(frame, effect.group)
     if isinstance(score, float):
         raise cv.ModelError(f"{formula!r} depends on nothing. Add a column, an intercept or effects of a group.")
-    _seen(model, row, asked, score, scales, family)
-    return model, data | {asked.target: outcome}
-
-
-def _seen(model: cv.Model, row: Any, asked: Formula, score: Any, scales: Scales, family: str) -> None:
     if family == "gaussian":
-        term = cv.gaussian(score, sd=model.random("noise", cv.half_normal(2.0 * scales.outcome)))
+        term = cv.gaussian(score, sd=model.random(names["noise"], cv.half_normal(2.0 * scales.outcome)))
     elif family == "bernoulli":
         term = cv.bernoulli(cv.logistic(score))
     else:
         term = cv.poisson(cv.exp(score))
     model.random(asked.target, term, plates=row)
+    return model, data | {asked.target: outcome}
+
+
+def _names_of_parts(asked: Formula) -> dict[str, str]:
+    """What the parts of the model that are no columns are called: in parentheses where a column has that name."""
+    columns = {asked.target, *asked.columns}
+    columns |= {name for effect in asked.effects for name in (effect.group, *effect.slopes)}
+    return {part: f"({part})" if part in columns else part for part in ("row", "intercept", "noise")}
 
 
 def _varying(
-    model: cv.Model, row: Any, effect: Effects, slopes: dict[str, np.ndarray], scales: Scales, data: dict[str, Any]
+    model: cv.Model,
+    row: Any,
+    effect: Effects,
+    slopes: dict[str, np.ndarray],
+    scales: Scales,
+    data: dict[str, Any],
+    intercept: str,
 ) -> Any:
-    """The sum of effects of the group of each row."""
+    """The sum of effects of the group of each row; that of its intercept is called `intercept`."""
     group = model.plate(effect.group)
     of = model.input(f"group {effect.group}", cv.index(group), plates=row)
-    parts = {"intercept": None} if effect.intercept else {}
+    parts = {intercept: None} if effect.intercept else {}
     parts |= slopes
     sds = {
         name: model.random(

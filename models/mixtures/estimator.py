@@ -11,6 +11,7 @@ from sklearn.cluster import KMeans
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ...factors.calls import methods_checked
 from ..fitting import Definition, KeepsPosterior, location_and_scale, program
 from ..gaussian_mixture import COVARIANCES, gaussian_mixture
 from ..scikit import (
@@ -28,6 +29,7 @@ from .units import Units, units_of
 PATIENCE = 2  # numbers of components in a row that make the evidence no better, after which no more are tried
 
 
+@methods_checked("estimator")
 class GaussianMixture(DensityMixin, KeepsPosterior):
     """A Bayesian mixture of Gaussians, whose number of components the evidence chooses: see `gaussian_mixture`.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.answers.loadings import aligned, explained, match_factors, summarise_loadings
+from ...factors.calls import methods_checked
 from ..scikit import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -27,6 +28,7 @@ from .settings import family
 _ALIGNED = 50  # draws that a transformation averages over at most
 
 
+@methods_checked("estimator")
 class NSFA(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Nonparametric sparse factor analysis: as many factors as the data ask for, each acting on some features only.
 

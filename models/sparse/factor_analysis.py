@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 
 from ...engine.support.asked_arguments import check_counts
 from ...engine.support.user_numbers import number
+from ...factors.calls import call_checked
 from ...factors.errors import DataError, ModelError
 
 LEAST_NOISE = 1e-6  # of a row's variance: below it a factor is that row (Heywood's case), and the likelihood unbounded
@@ -65,6 +66,7 @@ class FactorAnalysis:
         return found
 
 
+@call_checked
 def factor_analysis(
     values: Any, factors: int, *, max_iterations: int = 2000, tolerance: float = 1e-11
 ) -> FactorAnalysis:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ...engine.support.user_numbers import number
+from ...factors.calls import call_checked, methods_checked
 from ...factors.errors import DataError, ModelError
 
 NOTHING = 1e-12  # of the largest correlation: below it nothing is left to explain
@@ -20,6 +21,7 @@ TIED = 1e-10  # of the largest outcome: moves of outcomes that part features whi
 EXACT, WRONG = 1e-9, 1e-6  # of the largest correlation: how far a path is from the optimum, and what is none any more
 
 
+@methods_checked("path")
 class Path(NamedTuple):
     """Corners of the path of `lars`, from the largest penalty to the least.
 
@@ -35,15 +37,19 @@ class Path(NamedTuple):
         """(..., features) weights at a penalty, or at several; beyond the corners those of the nearest.
 
         Raises:
-            ModelError: a penalty below zero.
+            ModelError: a penalty below zero, or what is no number.
         """
-        asked = np.asarray(penalty, dtype=np.float64)
+        try:
+            asked = np.asarray(penalty, dtype=np.float64)
+        except (TypeError, ValueError):
+            asked = np.full((), np.nan)
         if not (asked >= 0.0).all():
-            raise ModelError(f"A penalty is at least 0; found {penalty!r}.")
+            raise ModelError(f"A penalty is a number of at least 0, or an array of such; found {penalty!r}.")
         one = [np.interp(asked, self.penalty[::-1], column) for column in self.weights[::-1].T]
         return np.stack(one, axis=-1)
 
 
+@call_checked
 def ridge(features: Any, outcomes: Any, *, prior_precision: float = 1.0, noise_precision: float = 1.0) -> np.ndarray:
     """The most probable weights, which are their posterior mean, of `y ~ N(X w, 1 / noise)`, `w ~ N(0, I / prior)`.
 
@@ -72,6 +78,7 @@ def ridge(features: Any, outcomes: Any, *, prior_precision: float = 1.0, noise_p
     return x.T @ cho_solve(cho_factor(x @ x.T + penalty * np.eye(few)), y)
 
 
+@call_checked
 def lasso(features: Any, outcomes: Any, *, prior_scale: float = 1.0, noise_precision: float = 1.0) -> np.ndarray:
     """The most probable weights of `y ~ N(X w, 1 / noise)` with `w_j ~ Laplace(prior_scale)` each.
 
@@ -98,6 +105,7 @@ def lasso(features: Any, outcomes: Any, *, prior_scale: float = 1.0, noise_preci
     return _optimal(x, y, penalty).at(penalty)
 
 
+@call_checked
 def lars(features: Any, outcomes: Any, *, least: float = 0.0, drop: bool = True) -> Path:
     """All LASSO solutions, the least of `|y - X w|^2 / 2 + penalty sum |w_j|` for each penalty from the largest down.
 
@@ -116,13 +124,15 @@ def lars(features: Any, outcomes: Any, *, least: float = 0.0, drop: bool = True)
 
     Raises:
         DataError: shapes that do not fit, numbers that are not finite, or features of which rounding hides who joins.
-        ModelError: a penalty below zero.
+        ModelError: a penalty below zero, or a `drop` that is neither True nor False.
 
     Source: efron2004least.
     """
     x, y = _checked(features, outcomes)
     if not 0.0 <= number(least) < np.inf:
         raise ModelError(f"least= is a penalty of at least 0; found {least!r}.")
+    if not isinstance(drop, (bool, np.bool_)):
+        raise ModelError(f"drop= is True for the LASSO or False for least angle regression; found {drop!r}.")
     return _optimal(x, y, float(least)) if drop else _corners(x, y, float(least), False)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...engine.support.asked_arguments import check_counts
 from ...engine.support.user_numbers import number
+from ...factors.calls import call_checked
 from ...factors.errors import DataError, ModelError
 
 HALVINGS = 16  # of the interval of a penalty
@@ -42,6 +43,7 @@ class SparseComponents(NamedTuple):
     objective: np.ndarray
 
 
+@call_checked
 def sparse_components(
     values: Any,
     components: int,

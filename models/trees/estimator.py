@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from ...engine.support.user_numbers import number
+from ...factors.calls import methods_checked
 from ..scikit import (
     BaseEstimator,
     ClusterMixin,
@@ -34,6 +35,7 @@ from .search import predictor, search_trees
 STEPS = 5  # of a search, for each row
 
 
+@methods_checked("estimator")
 class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
     """Hierarchical clustering and density estimation by Dirichlet and Pitman-Yor diffusion trees.
 

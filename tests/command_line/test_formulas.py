@@ -1,5 +1,7 @@
 """Formulas of mixed regressions: what they say, and what is none."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -81,3 +83,20 @@ def test_without_an_intercept_text_has_a_column_for_each_value():
 def test_the_larger_of_two_numbers_is_true():
     _, data = mixed("y ~ 1", pandas.DataFrame({"y": [9, 10, 10]}), "bernoulli")
     np.testing.assert_array_equal(data["y"], [False, True, True])
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson"])
+def test_columns_may_be_called_as_parts_of_the_model_are(family):
+    """The same answer whatever the columns are called."""
+    random = np.random.default_rng(0)
+    frame = pandas.DataFrame({"y": random.poisson(2.0, 12), "x": random.normal(size=12), "g": np.arange(12) % 3})
+    words = ("row", "intercept", "noise")
+    for own in itertools.permutations(words):
+        renamed = frame.rename(columns=dict(zip(("y", "x", "g"), own, strict=True)))
+        y, x, g = own
+        plain, data = mixed("y ~ x + (x || g)", frame, family)
+        model, other = mixed(f"{y} ~ {x} + ({x} || {g})", renamed, family)
+        assert len(model.randoms) == len(plain.randoms)
+        assert len(model.plates) == len(plain.plates)
+        assert len(other) == len(data)
+        cv.compile(model, other)

@@ -20,7 +20,7 @@ from cavity.engine.evidence.integrated import Integrated
 from cavity.engine.files.saved_posterior import Saved
 from cavity.factors.calls import OPERATORS, call_checked, is_checked, methods_checked
 
-ANSWERS = (Batch, Beliefs, Check, Contribution, Inferred, Integrated, LeaveOneOut, Saved, Trust)
+ANSWERS = (Batch, Beliefs, Check, Contribution, Inferred, Integrated, LeaveOneOut, Saved, Trust, models.Skills)
 INNER = {"along", "by_parts"}  # what the library alone calls
 
 
@@ -94,6 +94,8 @@ def test_many_are_called():
         (lambda: program()(DATA, random_state=1), "Here it is seed="),
         (lambda: cv.load(), "path= must be given"),
         (lambda: coin().random("q"), "term= must be given"),
+        (lambda: models.Skills().fit(["a"], ["b"]), "Say what \\['b'\\] is, by name: winners=, losers="),
+        (lambda: models.Skills(beta=1.0), r"Skills\(beta=1.0\): there is no beta="),
     ],
 )
 def test_what_is_meant_is_named(call, told):
@@ -115,6 +117,8 @@ def test_what_is_meant_is_named(call, told):
         (coin, "deterministic", r"m\.let\(name, expression\)"),
         (program, "infer", r"program\(data\)"),
         (program, "qqqqqq", "It has batch"),
+        (models.Skills, "players_", r"after skills\.fit"),
+        (models.Skills, "win_probability", r"skills\.predict_proba"),
     ],
 )
 def test_what_an_attribute_is_called_here(owner, name, told):
@@ -127,6 +131,7 @@ def test_what_an_attribute_is_called_here(owner, name, told):
 @pytest.mark.parametrize("shown", names_elsewhere.ATTRIBUTES)
 def test_no_attribute_that_there_is_is_told_to_be_elsewhere(shown):
     kinds = {"posterior": cv.Posterior, "marginal": cv.Marginal, "model": cv.Model, "program": cv.Program}
+    kinds["skills"] = models.Skills
     own = set(dir(kinds.get(shown, cv.Samples)))
     if shown != "samples":  # which share the table of posteriors
         assert own.isdisjoint(names_elsewhere.ATTRIBUTES[shown])

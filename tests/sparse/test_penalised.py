@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.stats import laplace, norm
 from sklearn.linear_model import lars_path
 
-from cavity.factors.errors import DataError, ModelError
+from cavity.factors.errors import CallError, DataError, ModelError
 from cavity.models import lars, lasso, ridge
 from cavity.models.sparse.penalised import _corners
 
@@ -116,6 +116,11 @@ def test_equal_features_and_empty_ones():
         (lambda: ridge([[1.0]], [1.0], prior_precision=-1.0), ModelError, "prior_precision="),
         (lambda: lars([[1.0]], [1.0], least=-1.0), ModelError, "least="),
         (lambda: lars([[1.0]], [1.0]).at(-1.0), ModelError, "at least 0"),
+        (lambda: lars([[1.0]], [1.0]).at("a"), ModelError, "at least 0, or an array of such; found 'a'"),
+        (lambda: lars([[1.0]], [1.0]).at(share=1.0), CallError, r"path.at\(share=1.0\)"),
+        (lambda: lars([[1.0]], [1.0], drop="yes"), ModelError, "drop= is True"),
+        (lambda: lars([[1.0]], [1.0], method="lar"), CallError, "no method="),
+        (lambda: lasso([[1.0]], [1.0], alpha=1.0), CallError, "no alpha="),
     ],
 )
 def test_what_does_not_fit_is_said(call, error, said):

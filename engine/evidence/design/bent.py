@@ -63,7 +63,8 @@ def bent(log_density: LogDensity, found: Peak) -> Bent:
     steps = LOOKED_AT * np.concatenate([np.zeros((1, d)), np.eye(d), -np.eye(d)])
     for _ in range(ROUNDS):
         values = log_density(now.points(steps))
-        fall = np.where(np.isfinite(values), values[0] - values, np.inf)[1:].reshape(2, d)
+        with np.errstate(invalid="ignore"):  # where there is no density at all
+            fall = np.where(np.isfinite(values), values[0] - values, np.inf)[1:].reshape(2, d)
         up, down = np.sqrt(2.0 * np.clip(fall, *FALLS))
         bend_up, bend_down = LOOKED_AT + now.bend * _rise(LOOKED_AT), LOOKED_AT - now.bend * _rise(LOOKED_AT)
         ratio = bend_up / bend_down

@@ -76,6 +76,8 @@ class Grid(NamedTuple):
     def distance(self, other: Grid) -> float:
         """The largest difference of log evidence, means in standard deviations, and log variances."""
         (mean, variance), (other_mean, other_variance) = self.moments(), other.moments()
+        if not (np.all(variance > 0.0) and np.all(other_variance > 0.0)):
+            return np.inf  # all mass is in one cell, which says nothing of its width
         shifts = np.abs(mean - other_mean) / np.sqrt(variance)
         return float(
             max(abs(self.log_total() - other.log_total()), *shifts, *np.abs(np.log(variance / other_variance)))
@@ -166,16 +168,18 @@ def _flood(
 ) -> bool:
     """Adds to `known` the log densities of the cells around `seeds`; false where there are too many, or none."""
     front = [place for place in dict.fromkeys(seeds) if place not in known]
-    looked: set[Place] = set()  # those whose neighbours have been asked for
+    open_ones = list(known)  # whose neighbours have not been asked for
+    top = max(known.values(), default=-np.inf)
     while front and len(known) + len(front) <= _LARGEST:
         z = step * np.asarray(front, float)
         values = log_density(axes.points(z)) + axes.log_slope(z)
-        known.update(zip(front, values.tolist(), strict=True))
-        top = max(known.values())
-        alive = [place for place, value in known.items() if value > top - cutoff and place not in looked]
-        looked.update(alive)
+        known.update(zip(front, np.where(np.isnan(values), -np.inf, values).tolist(), strict=True))
+        open_ones += front
+        top = max(top, *(known[place] for place in front))
+        alive = [place for place in open_ones if known[place] > top - cutoff]
+        open_ones = []  # what is negligible stays so: the top only rises
         front = list(dict.fromkeys(n for place in alive for n in _neighbours(place, along) if n not in known))
-    return not front and bool(np.isfinite(max(known.values())))
+    return not front and bool(np.isfinite(top))
 
 
 def _grid(known: dict[Place, float], axes: Bent, step: float) -> Grid:
@@ -209,6 +213,8 @@ def _mass(log_density: LogDensity, centre: Float[np.ndarray, " d"], spread: Floa
     for _ in range(ROUNDS):
         found = log_density(centre + points @ spread.T)
         logs = np.where(np.isfinite(found), found, -np.inf) - proposed
+        if not np.isfinite(logs).any():
+            return centre, spread
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
         if not 1.0 / np.sum(weights**2) > 4.0 * (d + 1):

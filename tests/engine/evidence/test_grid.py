@@ -9,7 +9,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cavity.engine.evidence.design.grid import BEST, GOOD, Grid, explore, together
+from cavity.engine.evidence.design.grid import BEST, COARSE, GOOD, Grid, explore, together
 
 
 def gaussian(d, seed):
@@ -72,3 +72,21 @@ def test_grids_side_by_side_add_up():
     one = Grid(np.zeros((1, 1)), np.zeros(1), np.log(0.25), np.ones(1))
     two = Grid(np.ones((2, 1)), np.log([0.5, 0.25]), 0.0, np.ones(1))
     np.testing.assert_allclose(np.exp(together([one, two]).log_total()), 1.0)
+
+
+@pytest.mark.parametrize("accuracy", [BEST, GOOD, COARSE])
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize(
+    "density",
+    [
+        lambda x: np.full(len(x), -np.inf),
+        lambda x: np.full(len(x), np.nan),
+        lambda x: np.where((np.abs(x) < 1e-12).all(axis=1), 0.0, -np.inf),
+        lambda x: x.sum(axis=1),
+    ],
+    ids=["nowhere", "no number", "at one point", "without a peak"],
+)
+def test_what_no_grid_holds_is_refused_without_a_warning(density, d, accuracy):
+    """Warnings are errors here."""
+    found = explore(density, np.zeros((1, d)), np.ones((1, d)), accuracy)
+    assert found is None or not np.isfinite(found.error)

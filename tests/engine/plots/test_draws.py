@@ -41,6 +41,19 @@ def test_data_come_into_the_order_of_the_names_of_draws():
     np.testing.assert_array_equal(own.lines[-1].get_xdata(), np.arange(7.0))
 
 
+def test_names_of_a_posterior_are_used():
+    pandas = pytest.importorskip("pandas")
+    m = cv.Model("levels")
+    city = m.plate("city", names=["York", "Hull"])
+    m.random("y", cv.gaussian(m.random("level", cv.gaussian(0.0, sd=9.0), plates=city), sd=1.0))
+    data = {"y": pandas.Series([1.0, 5.0], index=["Hull", "York"])}
+    posterior, own = cv.infer(m, data), axes()
+    cv.plot_draws(posterior.predictive(50), data, names=posterior, ax=own)
+    assert [text.get_text() for text in own.get_yticklabels()] == ["York", "Hull"]
+    np.testing.assert_array_equal(own.lines[-1].get_xdata(), [5.0, 1.0])
+    assert len(cv.plot_draws({"y": DRAWS}, names=posterior).axes) == 1  # seven rows are others than these two
+
+
 def test_what_is_missing_is_no_dot_and_no_line():
     own = axes()
     cv.plot_draws({"one": DRAWS[:, 0]}, {"one": np.nan}, ax=own)  # a legend of nothing would warn
@@ -74,6 +87,7 @@ def test_only_what_was_observed_is_drawn_where_anything_was():
         (lambda: cv.plot_draws({"y": DRAWS}, [1.0]), "arrays by name, or a frame"),
         (lambda: cv.plot_draws({"y": DRAWS}, interval=1.5), "interval"),
         (lambda: cv.plot_draws({"y": DRAWS}, names=["a"]), "one for each of the 7"),
+        (lambda: cv.plot_draws({"y": DRAWS}, names="abcdefg"), "or a posterior"),
         (lambda: cv.plot_draws({"y": DRAWS, "z": DRAWS}, ax=axes()), "One variable fits"),
         (lambda: cv.plot_draws({"y": "text"}), "The draws of 'y'"),
         (lambda: cv.plot_draws({"y": DRAWS}, axes=axes()), "Here it is ax="),

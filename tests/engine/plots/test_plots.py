@@ -143,6 +143,14 @@ def test_models_without_plates_are_drawn():
     assert marks(figure, "plate")[0] == []
 
 
+def test_what_was_not_swept_has_no_panel_of_convergence(gaussian):
+    integrated = cv.infer(gaussian.model, {"x": [1.0, 2.0, 4.0]})
+    assert [axes.get_title() for axes in plot_posterior(integrated).axes] == ["mean", "precision"]
+    assert [axes.get_title() for axes in plot_posterior(gaussian, ["mean"]).axes][:2] == ["mean", "convergence"]
+    said = [text.get_text() for axes in plot_convergence(integrated).axes for text in axes.texts]
+    assert "no sweeps of its own" in said[0]
+
+
 def test_scalars_are_densities_of_area_one(gaussian):
     figure = plot_posterior(gaussian)
     assert [axes.get_title() for axes in figure.axes[:3]] == ["mean", "precision", "convergence"]
