@@ -29,7 +29,9 @@ def enumerated(m, data, sizes, density, values):
     whole = cv.log_density(m, {**data, **{n: a[0] for n, a in given.items()}}, sizes)
     assert not whole.summed
     with jax.enable_x64(True):
-        one = jax.vmap(lambda states, values, data: whole.terms.density(values, {**data, **states}), in_axes=(0, None, None))
+        one = jax.vmap(
+            lambda states, values, data: whole.terms.density(values, {**data, **states}), in_axes=(0, None, None)
+        )
         logs = np.asarray(jax.jit(one)(given, values, whole.contents.data))
     total = logsumexp(logs)
     weights = np.exp(logs - total)
