@@ -250,7 +250,8 @@ def main():
     parser.add_argument("--splits", type=int, default=3, help="how many of the splits of each")
     parser.add_argument("--draws", type=int, default=600, help="of each chain")
     arguments = parser.parse_args()
-    words = experiments.circumstances(arguments) | {"splits": arguments.splits, "draws": arguments.draws}
+    splits, draws = (1, 120) if arguments.quick else (arguments.splits, arguments.draws)
+    words = experiments.circumstances(arguments) | {"splits": splits, "draws": draws}
     report = harness.Report("trees_density", seed=arguments.seed, backend=arguments.backend, **words)
     kernels = split(np.random.default_rng(0).standard_normal((60, 10)), 0, 5)
     by_search(*kernels, PRIORS["PYDT"], 60, arguments)  # compiles what is compiled once
