@@ -1,6 +1,7 @@
 """The site and what publishes it: tutorials that are programs, pictures that are there, workflows that can be read."""
 
 import ast
+import hashlib
 import importlib.util
 import os
 import re
@@ -206,3 +207,14 @@ def test_a_site_is_put_beside_those_of_other_versions(tmp_path):
     assert [show(f"{place}/index.html") for place in ("dev", "0.7.0", "stable")] == ["three", "two", "two"]
     assert "url=stable/" in show("index.html")
     assert all(f'"{place}/"' in show("versions.html") for place in ("dev", "0.7.0", "stable"))
+
+
+def test_the_recipe_has_the_digest_of_what_was_built():
+    fill = script("fill_recipe")
+    recipe = (ROOT / ".ci" / "recipe.yaml").read_text()
+    found = fill.filled(recipe, b"an sdist")
+    digest = hashlib.sha256(b"an sdist").hexdigest()
+    assert f'sha256: "{digest}"\n' in found
+    assert len(found.splitlines()) == len(recipe.splitlines())
+    with pytest.raises(SystemExit, match="0 places"):
+        fill.filled("source:\n", b"an sdist")

@@ -28,7 +28,24 @@ def remedy(posterior: Inferred) -> str:
         return "To mend it: infer(..., accuracy='best') treats jointly what is apart here."
     if checked_method(asked) == AUTO and _fewer(posterior, least, method="ep"):
         return "To mend it: infer(..., method='ep') takes nothing apart here."
+    if posterior.request.options.accuracy == "default" and not least and _all_integrable(posterior):
+        return "To mend it: infer(..., accuracy='best') integrates what EP keeps means and variances of here."
     return ""
+
+
+def _all_integrable(posterior: Inferred) -> bool:
+    """Whether nothing is approximate once all scalars are given, few and of kinds that are integrated."""
+    approximate = [answer for answer in answers(posterior.graph) if answer.reasons]
+    open_ = {name for answer in approximate for name in answer.latent}
+    open_ |= {m.name for joint in posterior.graph.joints for m in joint.members if joint.variable.name in open_}
+    randoms = [posterior.model.randoms[name] for name in open_ if name in posterior.model.randoms]
+    scalars = [node.name for node in randoms if not node.plates and node.domain.kind in KINDS]
+    if not 0 < len(scalars) <= TRIED:
+        return False
+    try:
+        return not causes_of(_plan(posterior, given=frozenset(scalars)))
+    except CavityError:
+        return False
 
 
 def _worth_integrating(posterior: Inferred, least: frozenset[Cause]) -> list[str]:

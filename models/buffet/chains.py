@@ -23,7 +23,7 @@ from .likelihoods.contract import Likelihood, Numbers, Rows
 from .samplers.law import Law
 from .samplers.sampler import Sampler, Start
 from .samplers.state import State
-from .samplers.sweeps import Sweep
+from .samplers.sweeps import OtherLaw, Sweep, name_of
 from .samplers.uncollapsed import uncollapsed
 
 BULKY = ("active", "values", "weights")  # what a draw has that is not one number
@@ -73,8 +73,8 @@ class FeatureChains:
     Attributes:
         chains: draws by name, (chains, draws, ...) each: number_of_features, mass, concentration, log_likelihood (of
             what was observed), the numbers of the likelihood; unless only summaries were kept also active (rows, K) and
-            values (K, dimensions), with zeros where a draw has fewer features than the largest one, and log_joint (of
-            what was observed and of active, given values and numbers).
+            values (K, dimensions), with zeros where a draw has fewer features than the largest one, weights (rows, K)
+            where rows have such, and log_joint (of what was observed and of active, given values and numbers).
         sampler: what made them.
         data: (rows, dimensions) with the held-out entries, NaN where missing.
         held: (rows, dimensions) booleans, what was held out.
@@ -153,9 +153,9 @@ def sample_features(
     key: Key,
     draws: int,
     likelihood: Likelihood,
-    law: Law | None = None,
+    law: Law | OtherLaw | None = None,
     *,
-    sweep: Sweep = uncollapsed,
+    sweep: Sweep | None = None,
     chains: int = 4,
     warmup: int = 0,
     thin: int = 1,
@@ -178,7 +178,8 @@ def sample_features(
         draws: kept, of each chain.
         likelihood: what rows show of their features, of `cavity.models.buffet.likelihoods`.
         law: the prior of the matrix; by default the Indian buffet process, its mass learned under Gamma(1, 1).
-        sweep: one transition, of `cavity.models.buffet.samplers`.
+        sweep: one transition, of `cavity.models.buffet.samplers`; by default `uncollapsed`, or the first of those of a
+            law of `cavity.models.buffet.structured`.
         chains, warmup, thin, progress, checkpoint, every, max_seconds: as in `cavity.engine.mcmc.run.run`.
         held_out: (rows, dimensions) booleans: entries to predict and not to see.
         keep: "all", or "summaries": no features of single draws.
@@ -192,12 +193,14 @@ def sample_features(
     Raises:
         ModelError: an argument out of range.
         DataError: bad data; a checkpoint of another run.
+        UnsupportedError: a sweep that is not for this law, or not for this likelihood.
 
     Source: griffiths2011indian.
     """
     values, held = _read(data, held_out, likelihood)
     _check(likelihood, keep, start)
-    arguments = (values, held, likelihood, Law() if law is None else law, sweep, keep, start)
+    law = Law() if law is None else law
+    arguments = (values, held, likelihood, law, _sweep_for(law, likelihood, sweep), keep, start)
     asked: dict[str, Any] = {"chains": chains, "warmup": warmup, "thin": thin, "every": every}
     asked |= {"progress": progress, "checkpoint": checkpoint, "max_seconds": max_seconds}
     sampler = _sampler(*arguments)
@@ -210,8 +213,33 @@ def sample_features(
     return FeatureChains(found, sampler, values, held)
 
 
-def _log_joint(found: Chains, law: Law) -> np.ndarray:
+def _sweep_for(law: Law | OtherLaw, likelihood: Likelihood, sweep: Sweep | None) -> Sweep:
+    """The one asked for, or that of the law; UnsupportedError where it is not for this law or this likelihood."""
+    if not likelihood.apart and sweep not in (None, uncollapsed):
+        raise UnsupportedError(
+            f"Weights of {type(likelihood).__name__} depend on each other, and {name_of(sweep)} draws them apart. Use "
+            "the sweep uncollapsed, or leave sweep= out."
+        )
+    if isinstance(law, Law):
+        return uncollapsed if sweep is None else sweep
+    if sweep is not None and sweep not in law.sweeps:
+        names = ", ".join(name_of(each) for each in law.sweeps)
+        raise UnsupportedError(
+            f"Under {type(law).__name__} rows depend on each other in a way of their own, and its sweeps are {names}; "
+            f"found {name_of(sweep)}. Use one of these, or leave sweep= out."
+        )
+    return law.sweeps[0] if sweep is None else sweep
+
+
+def _log_joint(found: Chains, law: Law | OtherLaw) -> np.ndarray:
     """(chains, draws) of data and matrix, given values and numbers."""
+    if not isinstance(law, Law):
+        active, weights = found["active"] > 0, found.draws.get("weights", found["active"])
+        matrix = [
+            [law.log_of_draw(*one) for one in zip(*chain, strict=True)]
+            for chain in zip(active, weights, found["mass"], strict=True)
+        ]
+        return found["log_likelihood"] + np.array(matrix)
     empty, rows = np.zeros((0, 0)), found["active"].shape[2]
 
     def one(owners: Array, mass: Array, concentration: Array) -> Array:
@@ -250,13 +278,15 @@ def _sampler(
     values: np.ndarray,
     held: np.ndarray,
     likelihood: Likelihood,
-    law: Law,
+    law: Law | OtherLaw,
     sweep: Sweep,
     keep: str,
     start: Start | None = None,
 ) -> Sampler:
     seen = ~np.isnan(values) & ~held
     kept = ("active", "values", "fit", "entries") if keep == "all" else ("fit", "entries")
+    if keep == "all" and (likelihood.weighted or not isinstance(law, Law)):
+        kept += ("weights",)
     rows = Rows(np.where(seen, values, 0.0), seen)
     return Sampler(rows, likelihood, law, sweep, kept, np.nan_to_num(values), start)
 

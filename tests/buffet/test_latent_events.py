@@ -3,13 +3,17 @@
 import collections
 import itertools
 
+import jax
 import numpy as np
 import pytest
 from poisson_columns import keys
 from scipy import stats
 
-from cavity.factors.errors import DataError, ModelError
-from cavity.models.buffet.structured import Choice, LatentEvents, matrix_of
+from cavity.factors.errors import DataError, ModelError, UnsupportedError
+from cavity.models.buffet.likelihoods import LaplaceICA, NoisyOr
+from cavity.models.buffet.likelihoods.contract import Rows
+from cavity.models.buffet.structured import Choice, LatentEvents, matrix_of, sample_events
+from cavity.models.buffet.structured.latent_events_sampler import Events, events_given
 
 PRIOR = LatentEvents(0.5, own=0.7, new=1.6)
 
@@ -78,3 +82,77 @@ def test_what_is_wrong_is_refused():
     ):  # fmt: skip
         with pytest.raises(DataError):
             PRIOR.log_probability(choices, 2)
+
+
+BITS = NoisyOr(0.9, 0.2, 0.5)
+EVENTS = LatentEvents(rate=1.2, own=0.8, new=1.5)
+
+
+def choices_of(array):
+    return tuple(Choice(int(row), int(cause), int(event), bool(asked)) for row, cause, event, asked in array)
+
+
+def statistics_of(choices, values):
+    active = matrix_of(choices, 3)
+    asked = [choice.asked for choice in choices]
+    used = values[: active.shape[1]]
+    return [
+        active.shape[1],
+        active.sum(),
+        active[-1].sum(),
+        len(choices),
+        sum(asked),
+        used.sum(),
+        (active @ used).sum(),
+    ]
+
+
+def scores_of(prior, chains=150, steps=5):
+    """z scores of Geweke's test: chains begin at draws of `EVENTS`, and alternate sweeps of `prior` and new data."""
+    random, starts, found = np.random.default_rng(0), [], []
+    seen = np.ones((3, 2), bool)
+    for number in range(chains):
+        key = jax.random.key(number)
+        choices = EVENTS.sample(3, key)
+        values = (random.random((64, 2)) < 0.5).astype(float)
+        numbers = {"quiet": np.array(0.9), "attenuation": np.array(0.2), "share": np.array(0.5)}
+        array = np.array(choices, dtype=np.int64).reshape(len(choices), 4)
+        state, each = Events(array, values, numbers), []
+        starts.append(statistics_of(choices, values))
+        for step in range(steps):
+            matrix = matrix_of(choices_of(state.choices), 3)
+            total = matrix @ state.values[: matrix.shape[1]]
+            data = (random.random((3, 2)) < 1.0 - 0.9 * 0.2**total).astype(float)
+            rows = Rows(data, seen)
+            state = events_given(jax.random.fold_in(key, step), rows, state, prior, BITS, 4)
+            each.append(statistics_of(choices_of(state.choices), state.values))
+        found.append(np.mean(each, axis=0))
+    more = [EVENTS.sample(3, jax.random.key(10_000 + number)) for number in range(4 * chains)]
+    starts += [statistics_of(choices, (random.random((64, 2)) < 0.5).astype(float)) for choices in more]
+    one, other = np.array(starts, float), np.array(found)
+    spread = np.sqrt(one.var(axis=0) / len(one) + other.var(axis=0) / len(other))
+    return (other.mean(axis=0) - one.mean(axis=0)) / spread
+
+
+@pytest.mark.slow
+def test_sweeps_leave_the_law_of_events_and_data_as_it_is():
+    scores = scores_of(EVENTS)
+    assert np.abs(scores).max() < 4.0, scores
+
+
+@pytest.mark.slow
+def test_sweeps_of_another_rate_are_found():
+    scores = scores_of(LatentEvents(rate=3.0, own=0.8, new=1.5), chains=100, steps=4)
+    assert np.abs(scores).max() > 4.0, scores
+
+
+def test_chains_have_draws_and_refuse_weights():
+    data = np.array([[1.0, 0.0], [1.0, np.nan], [0.0, 1.0]])
+    found = sample_events(data, jax.random.key(0), 3, EVENTS, BITS, chains=1, particles=3)
+    events, count = int(found["number_of_features"][0, -1]), int(found["number_of_choices"][0, -1])
+    choices = choices_of(found["choices"][0, -1, :count])
+    assert np.array_equal(found["active"][0, -1][:, :events], matrix_of(choices, 3))
+    prior = EVENTS.log_probability(choices, 3)
+    assert np.isclose(found["log_joint"][0, -1], found["log_likelihood"][0, -1] + prior, rtol=1e-12)
+    with pytest.raises(UnsupportedError):
+        sample_events(data, jax.random.key(0), 1, EVENTS, LaplaceICA())

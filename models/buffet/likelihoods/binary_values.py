@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError
-from .contract import Likelihood, Numbers, Point, Rows, Values, totals
+from .contract import Likelihood, Numbers, Point, Rows, Values, shares, totals
 from .learned import Beta, beta_given, check_beta, draw_beta, first_beta
 
 
@@ -20,16 +20,16 @@ def update_binary(key: Key, likelihood: Likelihood, rows: Rows, point: Point, sh
     Given the others, the entries of dimension d depend on a_kd alone, so that all dimensions are drawn together.
     """
     u = draws.uniform(key, point.values.shape)
-    threshold = jnp.log(u) - jnp.log1p(-u)
+    threshold, had = jnp.log(u) - jnp.log1p(-u), shares(point)
 
     def one(place: Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         values, total = carry
-        has = point.active[:, place][:, None]
+        has = had[:, place][:, None]
         without = total - has * values[place]
-        gain = likelihood.log_entry(rows.values, without + 1.0, point.numbers) - likelihood.log_entry(
+        gain = likelihood.log_entry(rows.values, without + has, point.numbers) - likelihood.log_entry(
             rows.values, without, point.numbers
         )
-        odds = jnp.log(share) - jnp.log1p(-share) + jnp.sum(gain, axis=0, where=rows.seen & has)
+        odds = jnp.log(share) - jnp.log1p(-share) + jnp.sum(gain, axis=0, where=rows.seen & (has > 0.0))
         drawn = (threshold[place] < odds).astype(values.dtype)
         return values.at[place].set(drawn), without + has * drawn
 

@@ -42,10 +42,14 @@ class Point(NamedTuple):
     numbers: Numbers
 
 
+def shares(point: Point) -> Array:
+    """(rows, places), how much of each feature rows have: ones, or their weights, or how many times they have it."""
+    return point.active * point.weights if point.weights.size else point.active.astype(point.values.dtype)
+
+
 def totals(point: Point) -> Array:
     """(rows, dimensions), what rows show of their features."""
-    worth = point.active * point.weights if point.weights.size else point.active.astype(point.values.dtype)
-    return worth @ point.values
+    return shares(point) @ point.values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +61,7 @@ class Likelihood(abc.ABC):
     """
 
     weighted: ClassVar[bool] = False  # whether each row has its own weight for each feature
+    apart: ClassVar[bool] = True  # whether these are independent, and those of what a row has not are drawn anew
 
     @abc.abstractmethod
     def draw_numbers(self, key: Key) -> Numbers:

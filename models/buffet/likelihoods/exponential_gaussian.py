@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from ....engine.sampling.augmented import normal_above
 from ....factors import draws
 from ....factors.arrays import Array, Key
-from .contract import Numbers, Point, Rows, Values, totals
+from .contract import Numbers, Point, Rows, Values, shares, totals
 from .gaussian_noise import GaussianNoise
 from .learned import Gamma, draw_gamma, first_precision, gamma_given, mean_square
 
@@ -70,15 +70,15 @@ class ExponentialGaussian(GaussianNoise):
         """The values of one feature given those of all others, of all dimensions at once."""
         keys = jax.random.split(key)
         noise, rate = point.numbers["noise_precision"], point.numbers["rate"]
-        prior = self.draw_values(keys[0], point.numbers, *point.values.shape)
+        prior, had = self.draw_values(keys[0], point.numbers, *point.values.shape), shares(point)
 
         def one(place: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             values, total = carry
-            has = point.active[:, place][:, None]
+            has = had[:, place][:, None]
             without = total - has * values[place]
-            shift = noise * jnp.sum(rows.values - without, axis=0, where=rows.seen & has) - rate
-            number = jnp.sum(rows.seen & has, axis=0)
-            root = jnp.sqrt(noise * jnp.maximum(number, 1))
+            shift = noise * jnp.sum(has * (rows.values - without), axis=0, where=rows.seen) - rate
+            number = jnp.sum(has**2, axis=0, where=rows.seen)
+            root = jnp.sqrt(noise * jnp.maximum(number, 1.0))
             drawn = (shift / root + normal_above(jax.random.fold_in(keys[1], place), -shift / root)) / root
             drawn = jnp.where(number > 0, jnp.maximum(drawn, 0.0), prior[place])
             return jnp.asarray(values).at[place].set(drawn), without + has * drawn

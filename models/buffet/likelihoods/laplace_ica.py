@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
-from .contract import Numbers, Point, Rows, Weights, totals
+from .contract import Numbers, Point, Rows, Weights, shares, totals
 from .gaussian_noise import GaussianValues
 from .linear_gaussian import of_values
 
@@ -49,7 +49,7 @@ class LaplaceICA(GaussianValues):
         point = self.draw_weights_given(keys[0], rows, point)
         numbers = self.numbers_given(keys[1], keys[2], rows, point)
         full = self.filled(keys[3], rows, point._replace(numbers=numbers))
-        values = of_values(full, point.active * point.weights, numbers).draw(keys[4])
+        values = of_values(full, shares(point), numbers).draw(keys[4])
         return point._replace(values=values, numbers=numbers)
 
     def draw_weights_given(self, key: Key, rows: Rows, point: Point) -> Point:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.families.matrices import cholesky, solve_root
-from .contract import Active, Numbers, Point, Rows, Values
+from .contract import Active, Numbers, Point, Rows, Values, shares
 from .gaussian_noise import LOG_2PI, GaussianValues
 
 
@@ -56,7 +56,7 @@ class LinearGaussian(GaussianValues):
     def update(self, key: Key, rows: Rows, point: Point) -> Point:
         keys = jax.random.split(key, 4)
         point = point._replace(numbers=self.numbers_given(keys[0], keys[1], rows, point))
-        values = of_values(self.filled(keys[2], rows, point), point.active, point.numbers).draw(keys[3])
+        values = of_values(self.filled(keys[2], rows, point), shares(point), point.numbers).draw(keys[3])
         return point._replace(values=values)
 
 

@@ -18,7 +18,7 @@ from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, ModelError
 from ....factors.special import TINY, lgamma
-from .contract import Likelihood, Numbers, Point, Rows, Values, totals
+from .contract import Likelihood, Numbers, Point, Rows, Values, shares, totals
 from .learned import Gamma, check_gamma, draw_gamma, gamma_given, slice_gamma
 
 
@@ -96,21 +96,21 @@ class PoissonGamma(Likelihood):
         """
         keys = jax.random.split(key)
         prior = self.draw_values(keys[0], point.numbers, *point.values.shape)
-        width = jnp.ones(point.values.shape[1])
+        width, had = jnp.ones(point.values.shape[1]), shares(point)
 
         def one(place: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             values, total = carry
-            has = point.active[:, place][:, None]
+            has = had[:, place][:, None]
             without = total - has * values[place]
 
             def log_density(z: Array) -> Array:
-                mean = self.mean_entry(without + jnp.exp(z), point.numbers)
-                entries = jnp.sum(rows.values * jnp.log(mean) - mean, axis=0, where=rows.seen & has)
+                mean = self.mean_entry(without + has * jnp.exp(z), point.numbers)
+                entries = jnp.sum(rows.values * jnp.log(mean) - mean, axis=0, where=rows.seen & (has > 0.0))
                 return entries + self.shape * z - point.numbers["rate"] * jnp.exp(z)
 
             start = jnp.log(jnp.maximum(values[place], TINY))
             moved, _ = slice_step(jax.random.fold_in(keys[1], place), log_density, start, width)
-            drawn = jnp.where(jnp.any(has), jnp.exp(moved), prior[place])
+            drawn = jnp.where(jnp.any(has > 0.0), jnp.exp(moved), prior[place])
             return jnp.asarray(values).at[place].set(drawn), without + has * drawn
 
         values, _ = jax.lax.fori_loop(0, point.values.shape[0], one, (point.values, totals(point)))

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from ....engine.sampling.augmented import normal_above
 from ....factors import draws
 from ....factors.arrays import Array, Key
+from ....factors.errors import UnsupportedError
 from ....factors.special import TINY, lgamma
 from ..likelihoods.contract import Likelihood, Rows
 from ..likelihoods.detection import Detection
@@ -24,7 +25,7 @@ from ..likelihoods.exponential_gaussian import ExponentialGaussian
 from ..likelihoods.gaussian_noise import LOG_2PI
 from ..likelihoods.noisy_or import NoisyOr
 from ..likelihoods.poisson_gamma import PoissonGamma
-from .law import Law
+from .law import Law, RowPrior
 from .state import Outcome, State
 from .uncollapsed import Births, Row, log_density, placed, sweep_with
 
@@ -143,7 +144,7 @@ def _(likelihood: PoissonGamma) -> Proposal:
     return OfCounts(likelihood)
 
 
-def births_of_row(key: Key, row: Row, state: State, likelihood: Likelihood, law: Law) -> Births:
+def births_of_row(key: Key, row: Row, state: State, likelihood: Likelihood, law: RowPrior) -> Births:
     """A few births or deaths of one feature that the row has alone.
 
     With rate r of features alone, k of them now and L the likelihood of the row, a birth is accepted at `r / (k + 1)
@@ -183,5 +184,14 @@ def births_of_row(key: Key, row: Row, state: State, likelihood: Likelihood, law:
 
 
 def given_rows(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
-    """One sweep as `uncollapsed`, with births that look at the row. For likelihoods without weights."""
+    """One sweep as `uncollapsed`, with births that look at the row.
+
+    Raises:
+        UnsupportedError: a likelihood with weights of rows, for which nothing is proposed.
+    """
+    if likelihood.weighted:
+        raise UnsupportedError(
+            f"given_rows proposes values of new features, and no weights, which {type(likelihood).__name__} has. Use "
+            "the sweep uncollapsed, which is for every likelihood."
+        )
     return sweep_with(births_of_row, key, rows, state, likelihood, law)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,45 @@ from ....factors.arrays import Array, Key
 from ....factors.errors import ModelError
 from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma
 from .state import State
+
+
+class RowPrior(Protocol):
+    """The prior of one row given all others, for steps given values of features."""
+
+    @property
+    def features(self) -> int | None:
+        """How many there are, None where it has no end."""
+        ...
+
+    def log_odds(self, others: Array, rows: int, state: State) -> Array:
+        """(places,) log odds of entries, minus infinity where a feature of this row alone is born and dies with it."""
+        ...
+
+    def rate_alone(self, rows: int, state: State) -> Array:
+        """The row has Poisson(this) features that no other row has."""
+        ...
+
+
+class OfRow(NamedTuple):
+    """A `RowPrior` of numbers: for laws that know more of other rows than how many have a feature.
+
+    Attributes:
+        odds: (places,) log odds of entries.
+        rate: () of features that the row has alone.
+        features: as of the law.
+    """
+
+    odds: Array
+    rate: Array
+    features: int | None = None
+
+    def log_odds(self, others: Array, rows: int, state: State) -> Array:
+        """The numbers given."""
+        return self.odds
+
+    def rate_alone(self, rows: int, state: State) -> Array:
+        """The number given."""
+        return self.rate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +94,10 @@ class Law:
     def first(self) -> tuple[Array, Array]:
         """Where chains begin: the numbers given, or the means of their priors."""
         return first_gamma(self.mass), first_gamma(self.concentration)
+
+    def of_row(self, row: Array, active: Array, state: State) -> RowPrior:
+        """The prior of a row given all others: rows are exchangeable, and how many have a feature is enough."""
+        return self
 
     def log_odds(self, others: Array, rows: int, state: State) -> Array:
         """Log odds of an entry given how many other rows have the feature; minus infinity where that is none and a

@@ -125,11 +125,16 @@ class OverOnes:
         return float(histogram @ log_one[: len(histogram)] + of_zeros)
 
 
-def over_ones(rows: Rows, likelihood: Likelihood, law: Law, sweep: object, least: int = LEAST) -> OverOnes | None:
+def over_ones(rows: Rows, likelihood: Likelihood, law: object, sweep: object, least: int = LEAST) -> OverOnes | None:
     """The same transitions over the ones of these data; None where they are small, or of another kind."""
     inner = sweep.sweep if isinstance(sweep, WithSplitMerge) else sweep
     known = isinstance(likelihood, NoisyOr) and any(inner is each for each in SWEEPS)
-    if not known or np.size(rows.values) < least or importlib.util.find_spec("numba") is None:
+    if (
+        not known
+        or not isinstance(law, Law)
+        or np.size(rows.values) < least
+        or importlib.util.find_spec("numba") is None
+    ):
         return None
     return OverOnes(rows, likelihood, law, sweep)  # pyright: ignore[reportArgumentType]
 

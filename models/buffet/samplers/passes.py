@@ -22,7 +22,7 @@ from ....factors.errors import UnsupportedError
 from ....factors.special import log
 from ..likelihoods.contract import Active, Likelihood, Numbers, Rows
 from ..likelihoods.linear_gaussian import LinearGaussian, of_values
-from .law import Law
+from .law import Law, RowPrior
 from .state import Outcome, State, cleared
 
 MOST = 6  # features that a row is given alone; a row that has more keeps them
@@ -83,7 +83,7 @@ def tables_of(law: Law, rows: int, state: State) -> Tables:
     return Tables(odds, births_of(law, rows, state))
 
 
-def births_of(law: Law, rows: int, state: State) -> Array:
+def births_of(law: RowPrior, rows: int, state: State) -> Array:
     """(MOST + 1,) log weights of the Poisson law of the number of features that a row has alone."""
     return jnp.arange(MOST + 1) * jnp.log(law.rate_alone(rows, state)) - LOG_FACTORIALS
 

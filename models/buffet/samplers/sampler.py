@@ -19,14 +19,16 @@ from ....engine.support import machine_code
 from ....factors.arrays import Key
 from ....factors.switches import double_precision
 from ..likelihoods.contract import Likelihood, Numbers, Rows, totals
+from ..likelihoods.gaussian_noise import GaussianNoise
 from ..prior import BetaBernoulli, IndianBuffet
 from ..sample import sample_finite, sample_restaurant
 from .law import Law
 from .over_ones import OverOnes, over_ones
 from .state import Outcome, State
-from .sweeps import Sweep, name_of
+from .sweeps import OtherLaw, Sweep, name_of
 
 SMALLEST = 8  # places for features
+LOUD = 80.0  # times the noise variance that likelihoods begin with, for chains from the prior
 
 
 @runtime_checkable
@@ -39,11 +41,11 @@ class Start(Protocol):
 
 
 @functools.cache
-def compiled(sweep: Sweep, likelihood: Likelihood, law: Law) -> machine_code.Kernel:
+def compiled(sweep: Sweep, likelihood: Likelihood, law: Law | OtherLaw) -> machine_code.Kernel:
     """`sweep(key, rows, state) -> Outcome`; likelihoods and laws that are equal share it."""
 
     def one(key: Key, rows: Rows, state: State) -> Outcome:
-        outcome = sweep(key, rows, state, likelihood, law)
+        outcome = sweep(key, rows, state, likelihood, law)  # pyright: ignore[reportArgumentType]
         same = jax.tree.map(lambda new, old: new.astype(old.dtype), outcome.state, state)
         return outcome._replace(state=same)
 
@@ -51,7 +53,7 @@ def compiled(sweep: Sweep, likelihood: Likelihood, law: Law) -> machine_code.Ker
 
 
 @functools.cache
-def _starts(likelihood: Likelihood, law: Law, places: int) -> machine_code.Kernel:
+def _starts(likelihood: Likelihood, law: Law | OtherLaw, places: int) -> machine_code.Kernel:
     """Values and weights of a matrix, given the numbers that chains begin with."""
 
     def start(key: Key, rows: Rows, state: State) -> State:
@@ -83,7 +85,7 @@ class Sampler:
         self,
         rows: Rows,
         likelihood: Likelihood,
-        law: Law,
+        law: Law | OtherLaw,
         sweep: Sweep,
         keep: tuple[str, ...] = ("active", "values"),
         truth: np.ndarray | None = None,
@@ -119,7 +121,7 @@ class Sampler:
         rows = self.rows.values.shape[0]
         with double_precision():
             mass, concentration = (float(number) for number in self.law.first())
-            first = self.likelihood.first_numbers(self.rows)
+            first = loud(self.likelihood, self.likelihood.first_numbers(self.rows))
             numbers: Numbers = {name: np.asarray(value) for name, value in first.items()}
         if self.law.features is None:
             matrix = sample_restaurant(IndianBuffet(mass, concentration), rows, keys[0])
@@ -170,7 +172,7 @@ class Sampler:
         if self.law.features is not None:
             used = np.ones_like(used)
         kept = {"active": state.active[:, used], "values": state.values[used]}
-        if self.likelihood.weighted:
+        if state.weights.size:
             kept["weights"] = state.weights[:, used]
         kept = {name: value for name, value in kept.items() if name in self.keep}
         found, log_likelihood = self._entries(state)
@@ -196,6 +198,14 @@ class Sampler:
             if "fit" in names:
                 found["fit"] = np.asarray(self.likelihood.mean_entry(total, state.numbers))
         return {name: found[name] for name in names}, entries[self.rows.seen].sum()
+
+
+def loud(likelihood: Likelihood, numbers: Numbers) -> Numbers:
+    """With more noise than data, where it is learned: from a draw of the prior, features that explain nothing yet, a
+    first sweep with little noise takes every accident for a feature, and rows hardly ever give features up again."""
+    if not isinstance(likelihood, GaussianNoise) or not isinstance(likelihood.noise_precision, tuple):
+        return numbers
+    return {**numbers, "noise_precision": numbers["noise_precision"] / LOUD}
 
 
 def _note(states: list[State]) -> str:

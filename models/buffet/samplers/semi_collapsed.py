@@ -14,7 +14,7 @@ from ....factors import draws
 from ....factors.arrays import Key
 from ..likelihoods.contract import Likelihood, Rows
 from ..likelihoods.gaussian_noise import LOG_2PI
-from .law import Law
+from .law import Law, RowPrior
 from .passes import MOST, births_of, number_drawn, required
 from .state import Outcome, State
 from .uncollapsed import Births, Row, placed, sweep_with
@@ -32,7 +32,7 @@ def semi_collapsed(key: Key, rows: Rows, state: State, likelihood: Likelihood, l
     return sweep_with(births_integrated, key, rows, state, likelihood, law)
 
 
-def births_integrated(key: Key, row: Row, state: State, likelihood: Likelihood, law: Law) -> Births:
+def births_integrated(key: Key, row: Row, state: State, likelihood: Likelihood, law: RowPrior) -> Births:
     """The features that the row has alone drawn anew: `P(k) Poisson(k) N(x; t, 1 / noise + k / own)`, then values.
 
     `x - t` is what the row's entries show beside shared features, `noise` and `own` the precisions of noise and values.

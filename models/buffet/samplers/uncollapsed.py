@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ..likelihoods.contract import Likelihood, Rows
-from .law import Law
+from .law import Law, RowPrior
 from .passes import MOST, births_of
 from .state import Outcome, State, cleared
 
@@ -52,7 +52,7 @@ class Births(NamedTuple):
     accepted: Array
 
 
-Birth: TypeAlias = Callable[[Key, Row, State, Likelihood, Law], Births]
+Birth: TypeAlias = Callable[[Key, Row, State, Likelihood, RowPrior], Births]
 
 
 def log_density(row: Row, total: Array, state: State, likelihood: Likelihood) -> Array:
@@ -65,7 +65,7 @@ def own_total(row: Row, place: Array) -> Array:
     return row.values[place] * (row.weight[place] if row.weight.size else 1.0)
 
 
-def draw_entries(key: Key, row: Row, state: State, likelihood: Likelihood, law: Law) -> Row:
+def draw_entries(key: Key, row: Row, state: State, likelihood: Likelihood, law: RowPrior) -> Row:
     """Each entry of a row given all others, for features that the prior lets it share."""
     rows, places = state.active.shape
     odds = law.log_odds(row.others, rows, state)
@@ -82,7 +82,7 @@ def draw_entries(key: Key, row: Row, state: State, likelihood: Likelihood, law: 
     return jax.lax.fori_loop(0, places, one, row)
 
 
-def births_of_prior(key: Key, row: Row, state: State, likelihood: Likelihood, law: Law) -> Births:
+def births_of_prior(key: Key, row: Row, state: State, likelihood: Likelihood, law: RowPrior) -> Births:
     """The features that the row has alone replaced by a draw of the prior, accepted by the likelihood."""
     rows, places = state.active.shape
     keys = jax.random.split(key, 4)
@@ -130,15 +130,18 @@ def sweep_rows(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: 
         active, values, weights, counts, fits, proposed, accepted = carry
         keys = jax.random.split(jax.random.fold_in(key, n), 3)
         weight = jnp.zeros(0)
-        if likelihood.weighted:  # those of what the row has not are of their prior, of features born since too
+        if likelihood.weighted and not likelihood.apart:
+            weight = weights[n]
+        elif likelihood.weighted:  # those of what the row has not are of their prior, of features born since too
             prior = likelihood.draw_weights(keys[2], state.numbers, (places, 1))[:, 0]
             weight = jnp.where(active[n], weights[n], prior)
         own = jnp.where(active[n], weight, 0.0) if weights.size else active[n].astype(float)
         row = Row(rows.values[n], rows.seen[n], active[n], weight, own @ values, counts - active[n], values)
-        row = draw_entries(keys[0], row, state, likelihood, law)
+        prior_of_row = law.of_row(n, active, state)
+        row = draw_entries(keys[0], row, state, likelihood, prior_of_row)
         found = Births(row, jnp.bool_(True), jnp.bool_(False), jnp.bool_(False))
         if law.features is None:
-            found = birth(keys[1], row, state, likelihood, law)
+            found = birth(keys[1], row, state, likelihood, prior_of_row)
         row = found.row
         return (
             active.at[n].set(row.active), row.values, weights.at[n].set(row.weight) if weights.size else weights,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ....engine.sampling.conditionals.slices import slice_step
 from ....factors import draws
@@ -24,7 +25,9 @@ from ..likelihoods.contract import Likelihood, Rows, totals
 from ..likelihoods.learned import Gamma, check_gamma, draw_gamma
 from ..samplers.law import harmonic
 from ..samplers.state import Outcome, State
+from ..samplers.sweeps import Sweep
 from ..samplers.uncollapsed import drawn_given_matrix
+from .hidden_markov import FiniteMarkovBuffet, MarkovBuffet
 
 CANDIDATES = 4  # times the places: how many features, by decreasing probability, are looked at for those above a level
 
@@ -55,6 +58,17 @@ class MarkovLaw:
             if isinstance(getattr(self, name), tuple):
                 raise ModelError(f"MarkovLaw({name}=) is a positive number given; found {getattr(self, name)!r}.")
             check_gamma(f"MarkovLaw({name}=)", getattr(self, name))
+
+    @property
+    def sweeps(self) -> tuple[Sweep, ...]:
+        """`forward_backward` alone."""
+        return (forward_backward,)  # pyright: ignore[reportReturnType]
+
+    def log_of_draw(self, matrix: np.ndarray, weights: np.ndarray, mass: float) -> float:
+        """Log probability of a matrix whose columns no row may have: up to their order, or with `features` as it is."""
+        if self.features is not None:
+            return FiniteMarkovBuffet(mass, self.features, self.stay, self.leave).log_matrix_probability(matrix)
+        return MarkovBuffet(mass, self.stay, self.leave).log_probability(matrix)
 
     def draw(self, key: Key) -> tuple[Array, Array]:
         """The mass from its prior, and the concentration of states, which this law does not have: 1."""

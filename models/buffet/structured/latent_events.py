@@ -69,18 +69,12 @@ class LatentEvents:
             rows: how many rows.
             key: a key of `jax.random`.
         """
-        random, urns, found = generator(key), _Urns(self), []
+        random, urns, found = generator(key), Urns(self), []
         on = [-1]
         for row in range(whole("rows", rows)):
-            begun = len(found)
-            for cause in on:
-                for _ in range(random.poisson(self.rate)):
-                    chances = urns.chances(cause)
-                    events, asked, weight = zip(*chances, strict=True)
-                    pick = random.choice(len(chances), p=np.array(weight))
-                    found.append(Choice(row, cause, events[pick], asked[pick]))
-                    urns.put(found[-1])
-            on = sorted({choice.event for choice in found[begun:]})
+            own = choices_of_row(random, urns, row, on)
+            found.extend(own)
+            on = sorted({choice.event for choice in own})
         return tuple(found)
 
     def log_probability(self, choices: tuple[Choice, ...], rows: int) -> float:
@@ -100,7 +94,7 @@ class LatentEvents:
             raise DataError(f"Choices are of the rows 0 .. {rows - 1}; found {choices}.")
         if [(choice.row, choice.cause) for choice in choices] != sorted((one.row, one.cause) for one in choices):
             raise DataError("Choices are in the order of rows, and of causes at each row.")
-        urns, found, on = _Urns(self), 0.0, [-1]
+        urns, found, on = Urns(self), 0.0, [-1]
         for row in range(rows):
             own = [choice for choice in choices if choice.row == row]
             if not {choice.cause for choice in own} <= set(on):
@@ -126,7 +120,20 @@ def matrix_of(choices: tuple[Choice, ...], rows: int) -> np.ndarray:
     return matrix
 
 
-class _Urns:
+def choices_of_row(random: np.random.Generator, urns: Urns, row: int, on: list[int]) -> list[Choice]:
+    """The choices of one row by the events that were on in the row before, which the urns then have."""
+    found = []
+    for cause in on:
+        for _ in range(random.poisson(urns.prior.rate)):
+            chances = urns.chances(cause)
+            events, asked, weight = zip(*chances, strict=True)
+            pick = random.choice(len(chances), p=np.array(weight))
+            found.append(Choice(row, cause, events[pick], asked[pick]))
+            urns.put(found[-1])
+    return found
+
+
+class Urns:
     """What has been chosen so far."""
 
     def __init__(self, prior: LatentEvents) -> None:

@@ -35,13 +35,15 @@ def prior_matrices(law, random, mass, concentration, rows, places):
 
 
 def prior_states(likelihood, law, rows, dimensions, chains, places, seed, matrices=prior_matrices):
-    """`chains` independent states from the prior, stacked; `matrices` draws what has another law than the buffet's."""
+    """`chains` independent states from the prior, stacked; `matrices` draws what has another law than the buffet's, and
+    where its entries are no booleans they are counts, the weights of states."""
     keys = jax.random.split(jax.random.key(seed), 5)
     with jax.enable_x64(True):
         mass, concentration = jax.vmap(law.draw)(jax.random.split(keys[0], chains))
         numbers = jax.vmap(likelihood.draw_numbers)(jax.random.split(keys[1], chains))
     mass, concentration = np.asarray(mass), np.asarray(concentration)
-    active = matrices(law, np.random.default_rng(seed), mass, concentration, rows, places)
+    drawn = matrices(law, np.random.default_rng(seed), mass, concentration, rows, places)
+    active, counts = drawn > 0, None if drawn.dtype == bool else drawn.astype(float)
 
     def one(key_values, key_weights, active, numbers):
         values = likelihood.draw_values(key_values, numbers, places, dimensions)
@@ -56,7 +58,7 @@ def prior_states(likelihood, law, rows, dimensions, chains, places, seed, matric
     with jax.enable_x64(True):
         split = jax.random.split(keys[3], chains), jax.random.split(keys[4], chains)
         values, weights = jax.jit(jax.vmap(one))(*split, active, numbers)
-    return State(active, values, weights, numbers, mass, concentration)
+    return State(active, values, weights if counts is None else counts, numbers, mass, concentration)
 
 
 @functools.partial(jax.jit, static_argnames=("sweep", "likelihood", "law", "statistics", "steps"))
@@ -94,8 +96,10 @@ def statistics_of(state):
         "total": jnp.mean(jnp.arctan(totals(state.point) ** 2)),
         "mass": jnp.log(state.mass),
         "concentration": jnp.log(state.concentration),
+        "weights": jnp.sum(jnp.where(state.active, state.weights, 0.0) if state.weights.size else jnp.zeros(1)),
     }
-    return found | {name: jnp.log(value) for name, value in state.numbers.items()}
+    found |= {name: jnp.log(value) for name, value in state.numbers.items() if value.ndim == 0}
+    return found | {name: jnp.mean(jnp.arctan(value)) for name, value in state.numbers.items() if value.ndim > 0}
 
 
 def geweke(

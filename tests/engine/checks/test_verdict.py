@@ -169,3 +169,19 @@ def test_a_scale_that_is_not_told_from_zero_is_named_where_beliefs_are_off():
     right = cv.infer(m, data).verdict
     assert right.level == "good"
     assert "zero" not in right.sentence
+
+
+def test_what_ep_projects_is_integrated_where_that_is_advised():
+    """A line that separates the classes: the posterior is skewed, and EP's sd of it too small."""
+    x = np.linspace(-2.0, 2.0, 24)
+    m = cv.Model("separated")
+    slope, level = (m.random(name, cv.gaussian(0.0, sd=8.0)) for name in ("slope", "level"))
+    score = level + slope * m.input("x", cv.real, plates=m.plate("n"))
+    m.random("y", cv.bernoulli(cv.logistic(score)))
+    data = {"x": x, "y": x > 0.3}
+    plain = cv.infer(m, data)
+    assert plain.verdict.level == "doubtful"
+    assert "accuracy='best'" in str(plain.verdict)
+    best = cv.infer(m, data, accuracy="best")
+    assert best.verdict.level == "good"
+    assert best["slope"].sd > 1.1 * plain["slope"].sd
