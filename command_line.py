@@ -142,6 +142,8 @@ def _fit(asked: argparse.Namespace) -> int:
     estimator = getattr(found, place.rsplit(".", 1)[-1])()
     frame = _table(asked.data)
     features = _features(frame, asked)
+    if with_target:
+        _check_whole(frame, [*features, asked.target])
     given = (frame[features], frame[asked.target]) if with_target else (frame[features],)
     estimator.fit(*given)
     print(estimator)
@@ -213,6 +215,13 @@ def _features(frame: Any, asked: argparse.Namespace) -> list[str]:
         if name not in frame.columns:
             raise DataError(f"{asked.data} has no column {name!r}. It has {', '.join(map(str, frame.columns))}.")
     return named or [name for name in frame.select_dtypes("number").columns if name != asked.target]
+
+
+def _check_whole(frame: Any, columns: Sequence[str]) -> None:
+    """Regressions take no missing entries: which is the first."""
+    for name in columns:
+        if (missing := frame[name].isna().to_numpy()).any():
+            raise DataError(f"Column {name!r} has nothing in row {int(np.argmax(missing))}. Leave such rows out.")
 
 
 def _predictions(estimator: Any, rows: Any, target: str) -> Any:

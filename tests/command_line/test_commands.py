@@ -34,6 +34,7 @@ def place(tmp_path, monkeypatch):
     x = random.normal(size=(40, 2))
     kind = np.where(x[:, 0] + 0.3 * random.normal(size=40) > 0, "wet", "dry")
     pandas.DataFrame({"a": x[:, 0], "b": x[:, 1], "kind": kind, "note": "n"}).to_csv("table.csv", index=False)
+    pandas.DataFrame({"a": [1.0, None, 2.0], "kind": ["x", "y", "x"]}).to_csv("gap.csv", index=False)
     return tmp_path
 
 
@@ -100,6 +101,7 @@ def test_a_mixture(place, capsys):
         (["launch", "-n", "0", "own_model.py"], "at least 1"),
         (["bench", "--repeats", "0"], "1 to 1000"),
         (["fit", "skills", "table.csv"], "no column 'winner'"),
+        (["fit", "logistic", "gap.csv", "--target", "kind"], "Column 'a' has nothing in row 1"),
         (["fit", "mixed", "table.csv"], "needs a formula"),
         (["fit", "mixed", "table.csv", "--formula", "a ~ c"], "no column 'c'"),
         (["fit", "mixed", "table.csv", "--formula", "kind ~ a"], "no column of numbers"),
