@@ -200,11 +200,11 @@ class LogDensity:
     # at traced values, the data being arguments -----------------------------------------------------------------------
 
     def height(self, z: Array, data: Mapping[str, Array]) -> Array:
-        """`unconstrained` where the data are an argument too."""
+        """`unconstrained` at a traced vector `z`, where the `data` are an argument too."""
         return self.terms.density(self.coordinates.values(z, data), data) + self.coordinates.log_jacobian(z, data)
 
     def states_given(self, z: Array, data: Mapping[str, Array]) -> dict[str, Array]:
-        """The probabilities of the states of each variable summed out, given the others and the data.
+        """The probabilities of the states of each variable summed out, given the others at `z` and the `data`.
 
         They are the derivatives of the log density in what is added to the log probabilities of the states.
         """

@@ -178,8 +178,7 @@ def sample_features(
         draws: kept, of each chain.
         likelihood: what rows show of their features, of `cavity.models.buffet.likelihoods`.
         law: the prior of the matrix; by default the Indian buffet process, its mass learned under Gamma(1, 1).
-        sweep: one transition, of `cavity.models.buffet.samplers`; by default `uncollapsed`, or the first of those of a
-            law of `cavity.models.buffet.structured`.
+        sweep: one transition, of `cavity.models.buffet.samplers`; by default `uncollapsed`, or the first of the law's.
         chains, warmup, thin, progress, checkpoint, every, max_seconds: as in `cavity.engine.mcmc.run.run`.
         held_out: (rows, dimensions) booleans: entries to predict and not to see.
         keep: "all", or "summaries": no features of single draws.
@@ -203,11 +202,9 @@ def sample_features(
     arguments = (values, held, likelihood, law, _sweep_for(law, likelihood, sweep), keep, start)
     asked: dict[str, Any] = {"chains": chains, "warmup": warmup, "thin": thin, "every": every}
     asked |= {"progress": progress, "checkpoint": checkpoint, "max_seconds": max_seconds}
-    sampler = _sampler(*arguments)
-    if workers is None:
-        found = run(_kernel(sampler, held), key, draws, **asked)
-    else:
-        found = run_apart(_made, arguments, key, draws, workers=workers, **asked)
+    sampler, apart = _sampler(*arguments), functools.partial(run_apart, _made, arguments, workers=workers)
+    here = functools.partial(run, _kernel(sampler, held))
+    found = (here if workers is None else apart)(key, draws, **asked)
     if keep == "all":
         found = dataclasses.replace(found, draws=found.draws | {"log_joint": _log_joint(found, sampler.law)})
     return FeatureChains(found, sampler, values, held)

@@ -98,6 +98,18 @@ def sample_in_shards(
     Source: knowles2011nonparametric.
     """
     settings = Settings() if settings is None else settings
+    _check(settings, integrated)
+    shards = shards_of(parts)
+    sampler = _Sampler(shards, settings, integrated, mesh_of(mesh, shards))
+    own = None if checkpoint is None else f"{os.fspath(checkpoint)}.{jax.process_index()}"
+    shown = progress if jax.process_index() == 0 else False
+    asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every, "agree": agreed(own)}
+    found = run(sampler.kernel(), key, draws, chains=1, checkpoint=own, **asked)
+    last = found.states[0].full
+    return FactorsOfShards(found, [full[:count] for full, count in zip(last, shards.counts, strict=True)])
+
+
+def _check(settings: Settings, integrated: bool) -> None:
     if not isinstance(settings, Settings) or settings.known is not None:
         raise ModelError("settings= is a Settings without known factors, such as family('nsfa').")
     if settings.start != "components":
@@ -112,14 +124,6 @@ def sample_in_shards(
         )
     if not isinstance(integrated, bool):
         raise ModelError(f"integrated= is True or False; found {integrated!r}.")
-    shards = shards_of(parts)
-    sampler = _Sampler(shards, settings, integrated, mesh_of(mesh, shards))
-    own = None if checkpoint is None else f"{os.fspath(checkpoint)}.{jax.process_index()}"
-    shown = progress if jax.process_index() == 0 else False
-    asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every, "agree": agreed(own)}
-    found = run(sampler.kernel(), key, draws, chains=1, checkpoint=own, **asked)
-    last = found.states[0].full
-    return FactorsOfShards(found, [full[:count] for full, count in zip(last, shards.counts, strict=True)])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

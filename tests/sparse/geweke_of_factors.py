@@ -15,6 +15,11 @@ from cavity.engine.mcmc.keys import generator
 from cavity.engine.support.machine_code import Kernel
 from cavity.models.sparse.state import Numbers, Observed, State, Switches
 
+KEY = jax.random.key(6)
+PLAIN = Switches(precision="fixed", noise="fixed", learn=(), rows=2)
+FULL = Switches(learn=("concentration", "mass", "noise_rate", "precision_rate"), rows=2)
+KNOWN = ((1.0, 0.0, 0.3), (0.6, 0.5, 0.0))
+
 
 @dataclasses.dataclass(frozen=True)
 class Case:
@@ -357,3 +362,8 @@ def compare(case, sweep, key, chains, steps, draws=None):
         {name: float(value.mean()) for name, value in total.items()},
         {name: float(value.std(ddof=1) / np.sqrt(chains)) for name, value in total.items()},
     )
+
+
+def far(comparison, limit=4.0):
+    """What the two ways to draw disagree on."""
+    return {name: score for name, score in comparison.scores().items() if not abs(score) < limit}

@@ -7,19 +7,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from geweke_of_factors import Case, compare, draw_prior, draw_values, numbers_of, observed_of
+from geweke_of_factors import (
+    FULL,
+    KEY,
+    KNOWN,
+    PLAIN,
+    Case,
+    compare,
+    draw_prior,
+    draw_values,
+    far,
+    numbers_of,
+    observed_of,
+)
 from serial_sweep import serial
 
 from cavity.engine.mcmc.keys import generator
 from cavity.engine.support.machine_code import Kernel
 from cavity.models.buffet.prior import IndianBuffet
 from cavity.models.sparse.kernels import collapsed, parallel
-from cavity.models.sparse.state import Switches
 
 SWEEPS = {"parallel": parallel, "serial": serial, "collapsed": collapsed}
-KEY = jax.random.key(6)
-PLAIN = Switches(precision="fixed", noise="fixed", learn=(), rows=2)
-FULL = Switches(learn=("concentration", "mass", "noise_rate", "precision_rate"), rows=2)
 
 # N = D = 2, mass 2, unit precisions, as the thesis has it: K is Poisson(3).
 PROPOSALS = {
@@ -27,7 +35,6 @@ PROPOSALS = {
     "spike": Case(PLAIN, numbers={"spike": 0.1}),
     "multiplier": Case(PLAIN, numbers={"multiplier": 10.0}),
 }
-KNOWN = ((1.0, 0.0, 0.3), (0.6, 0.5, 0.0))
 CASES = {
     "mass": Case(PLAIN._replace(learn=("mass",)), places=32),
     "concentration": Case(PLAIN._replace(learn=("concentration",)), rows=3, places=32),
@@ -94,11 +101,6 @@ CASES = {
 
 def key_of(*names):
     return jax.random.fold_in(KEY, zlib.crc32(" ".join(names).encode()))
-
-
-def far(comparison, limit=4.0):
-    """What the two ways to draw disagree on."""
-    return {name: score for name, score in comparison.scores().items() if not abs(score) < limit}
 
 
 # Geweke's test --------------------------------------------------------------------------------------------------------

@@ -4,11 +4,10 @@ find from no factor at all."""
 import jax
 import numpy as np
 import pytest
-from geweke_of_factors import Case, compare
+from geweke_of_factors import FULL, KEY, KNOWN, PLAIN, Case, compare, far
+from posteriors_of_factors import TWO_ROWS, near, posterior, squares, weighted
 from scipy import integrate, stats
 from scipy.special import betaln
-from test_enumeration_of_factors import TWO_ROWS, near, posterior, squares, weighted
-from test_geweke_of_factors import FULL, KEY, KNOWN, PLAIN, far
 
 from cavity.engine.support.machine_code import Kernel
 from cavity.models.sparse import family, sample_posterior
