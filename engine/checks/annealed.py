@@ -3,7 +3,8 @@
 Between the Gaussian q and the density p lie the densities q^(1 - t) p^t. Particles are drawn of q, weighted as t grows,
 chosen anew by their weights, and moved by Hamiltonian dynamics that leaves the density at t as it is, until t is one.
 They do so on islands, which share no particles: how far the islands differ tells how much the draws are worth, and the
-mean of their weights is the evidence. Source: delmoral2006smc, duane1987hybrid.
+mean of their weights is the evidence. Islands whose moves are too short fall behind the density all alike, which their
+differences do not tell: how far moves still bring them does. Source: delmoral2006smc, duane1987hybrid.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ ACCEPTED = (0.65, 0.85)  # the step is shortened below and lengthened above
 ALIKE = 3.0  # islands, of the eight, must count
 WIDER, CURVED = 4.0, 1.5  # the variance of q: of the beliefs, and of the curvature where the density is typical
 WIDTHS = (0.05, 25.0)  # between which the latter is taken, in variances of the beliefs
+MOST_LEFT = 0.9  # of what particles were behind, after their moves: more cannot be told from all
 
 Particles: TypeAlias = Float[np.ndarray, "particle coordinate"]
 Snapshots: TypeAlias = Float[np.ndarray, "snapshot particle coordinate"]
@@ -46,6 +48,30 @@ class Cloud(NamedTuple):
     z: Particles
     log_p: Float[np.ndarray, " particle"]
     log_q: Float[np.ndarray, " particle"]
+
+
+class Total(NamedTuple):
+    """The log evidence that each island found, and how much of it all of them lack, as far as their moves tell."""
+
+    found: Float[np.ndarray, " island"]
+    lag: float
+
+    @property
+    def shares(self) -> Float[np.ndarray, " island"]:
+        """What each island has of the evidence."""
+        found = np.exp(self.found - self.found.max())
+        return found / found.sum()
+
+    @property
+    def log_mean(self) -> float:
+        top = self.found.max()
+        return float(top + np.log(np.mean(np.exp(self.found - top))))
+
+    @property
+    def error(self) -> float:
+        """The standard error of `log_mean`."""
+        spread = (ISLANDS * np.sum(self.shares**2) - 1.0) / (ISLANDS - 1)
+        return float(np.hypot(np.sqrt(max(spread, 0.0)), self.lag))
 
 
 class Gaussian(NamedTuple):
@@ -79,6 +105,7 @@ def annealed_draws(density: LogDensity, call: Functions, start: Draws, seed: int
     path = _around(call, start)
     cloud = path.drawn(random, number, call.log_density)
     t, step, totals = 0.0, len(path.mean) ** -0.25, np.full(ISLANDS, path.log_total)
+    behind = lag = 0.0
     for _ in range(MOST_STEPS):
         ahead = cloud.log_p - cloud.log_q
         if not np.isfinite(ahead).any():
@@ -88,15 +115,29 @@ def annealed_draws(density: LogDensity, call: Functions, start: Draws, seed: int
         if np.isneginf(log_weights).all(1).any():
             return _nothing(cloud.z)
         totals += _log_mean(log_weights)
+        lag += (farther - t) * behind
         chosen, t = _resampled(random, log_weights), farther
         cloud = Cloud(*(part[chosen] for part in cloud))
         if t == 1.0:
-            return _arrived(random, move, cloud, path, step, totals)
-        roots = _roots(cloud.z)
+            return _arrived(random, move, cloud, path, step, Total(totals, lag))
+        roots, ahead = _roots(cloud.z), cloud.log_p - cloud.log_q
         for _ in range(MOVES):
             cloud, rate = move(cloud, random, step, t, path, roots)
             step *= _longer(rate)
+        behind = _behind(ahead, cloud.log_p - cloud.log_q)
     return _nothing(cloud.z)
+
+
+def _behind(before: Float[np.ndarray, " particle"], after: Float[np.ndarray, " particle"]) -> float:
+    """How far the mean of log p - log q still is from that of the density after moves, by what they changed of it.
+
+    Moves that leave a share r of what particles were off change 1 - r of it; r is how far where they are tells where
+    they were. The mean is the slope of the log evidence along the path.
+    """
+    if not (before.std() > 0.0 and after.std() > 0.0):
+        return 0.0
+    left = float(np.clip(np.corrcoef(before, after)[0, 1], 0.0, MOST_LEFT))
+    return left / (1.0 - left) * float(np.mean(after - before))
 
 
 def _around(call: Functions, start: Draws) -> Gaussian:
@@ -159,7 +200,7 @@ def _mover(density: LogDensity, number: int) -> Mover:
 
 
 def _arrived(
-    random: np.random.Generator, move: Mover, cloud: Cloud, path: Gaussian, step: float, totals: np.ndarray
+    random: np.random.Generator, move: Mover, cloud: Cloud, path: Gaussian, step: float, total: Total
 ) -> Reference:
     """Rounds of moves at the end of the path until no mean moves any more: draws from the last of them."""
     rounds: list[Snapshots] = []
@@ -172,7 +213,7 @@ def _arrived(
                 kept.append(cloud.z)
         rounds.append(np.stack(kept))
         if len(rounds) > 1 and _has_arrived(rounds[0], *rounds[-2:]):
-            return _together(rounds[-1], totals)
+            return _together(rounds[-1], total)
     return _nothing(cloud.z)
 
 
@@ -244,11 +285,10 @@ def _longer(rate: float) -> float:
     return 0.8 if rate < ACCEPTED[0] else 1.2 if rate > ACCEPTED[1] else 1.0
 
 
-def _together(kept: Snapshots, totals: Float[np.ndarray, " island"]) -> Reference:
+def _together(kept: Snapshots, total: Total) -> Reference:
     """The draws of all islands, weighted by their evidence, with what they are worth by how far islands differ."""
     snapshots, number, d = kept.shape
-    share = np.exp(totals - totals.max())
-    log_total, share = float(totals.max() + np.log(share.mean())), share / share.sum()
+    share = total.shares
     z = kept.reshape(snapshots, ISLANDS, number // ISLANDS, d)
     means = z.mean((0, 2))
     mean = share @ means
@@ -263,7 +303,7 @@ def _together(kept: Snapshots, totals: Float[np.ndarray, " island"]) -> Referenc
     weights = np.broadcast_to((share / (snapshots * (number // ISLANDS)))[:, None], z.shape[:3])
     rows = z.reshape(-1, d)
     worth = Smoothed(weights.ravel(), -np.inf, min(effective, float(len(rows))))
-    return Reference(rows, worth, log_total, float(np.sqrt(max(counted - 1.0 / ISLANDS, 0.0))), annealed=True)
+    return Reference(rows, worth, total.log_mean, total.error, annealed=True)
 
 
 def _nothing(z: Particles) -> Reference:
