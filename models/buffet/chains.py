@@ -196,8 +196,8 @@ def sample_features(
 
     Source: griffiths2011indian.
     """
-    values, held = _read(data, held_out, likelihood)
     _check(likelihood, keep, start)
+    values, held = _read(data, held_out, likelihood)
     law = Law() if law is None else law
     arguments = (values, held, likelihood, law, _sweep_for(law, likelihood, sweep), keep, start)
     asked: dict[str, Any] = {"chains": chains, "warmup": warmup, "thin": thin, "every": every}
@@ -212,6 +212,15 @@ def sample_features(
 
 def _sweep_for(law: Law | OtherLaw, likelihood: Likelihood, sweep: Sweep | None) -> Sweep:
     """The one asked for, or that of the law; UnsupportedError where it is not for this law or this likelihood."""
+    if isinstance(law, type) or not isinstance(law, Law | OtherLaw):
+        raise ModelError(
+            "law= is a Law of cavity.models.buffet.samplers.law, or a BetaProcessLaw, CountLaw, MarkovLaw or "
+            f"PhylogeneticLaw of cavity.models.buffet.structured; found {law!r}, for which there is no sampler."
+        )
+    if sweep is not None and not callable(sweep):
+        raise ModelError(
+            f"sweep= is a sweep itself, such as cavity.models.buffet.samplers.uncollapsed.uncollapsed; found {sweep!r}."
+        )
     if not likelihood.apart and sweep not in (None, uncollapsed):
         raise UnsupportedError(
             f"Weights of {type(likelihood).__name__} depend on each other, and {name_of(sweep)} draws them apart. Use "
@@ -249,6 +258,10 @@ def _log_joint(found: Chains, law: Law | OtherLaw) -> np.ndarray:
 
 
 def _check(likelihood: Likelihood, keep: str, start: Start | None) -> None:
+    if not isinstance(likelihood, Likelihood):
+        raise ModelError(
+            f"likelihood= is one of cavity.models.buffet.likelihoods, such as LinearGaussian(); found {likelihood!r}."
+        )
     if keep not in ("all", "summaries"):
         raise ModelError(f"keep= is 'all' or 'summaries'; found {keep!r}.")
     if start is not None and likelihood.weighted:

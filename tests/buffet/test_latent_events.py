@@ -156,3 +156,5 @@ def test_chains_have_draws_and_refuse_weights():
     assert np.isclose(found["log_joint"][0, -1], found["log_likelihood"][0, -1] + prior, rtol=1e-12)
     with pytest.raises(UnsupportedError):
         sample_events(data, jax.random.key(0), 1, EVENTS, LaplaceICA())
+    with pytest.raises(ModelError, match="found LatentEvents and str"):
+        sample_events(data, jax.random.key(0), 1, EVENTS, "noisy-or")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from geweke_of_features import geweke, prior_matrices
 
-from cavity.factors.errors import ModelError, UnsupportedError
+from cavity.factors.errors import DataError, ModelError, UnsupportedError
 from cavity.models.buffet.chains import sample_features
 from cavity.models.buffet.likelihoods import ExponentialGaussian, LaplaceICA, LinearGaussian, NoisyOr, PoissonGamma
 from cavity.models.buffet.likelihoods.contract import Rows
@@ -196,6 +196,17 @@ def test_chains_of_every_law_have_a_density(law, rows):
         assert np.isclose(found["log_joint"][0, -1] - found["log_likelihood"][0, -1], wanted, rtol=1e-10)
 
 
+def test_a_chain_goes_on_under_its_own_tree_alone(tmp_path):
+    """Trees that print alike: the first branch points are of one time, and the leaves below them are not."""
+    data, other = np.random.default_rng(0).normal(size=(3, 2)), Tree(np.array([4, 3, 3, 4, -1]), PAIR.depth)
+    asked = {"chains": 1, "checkpoint": tmp_path / "chain", "progress": False}
+    assert repr(other) == repr(PAIR)
+    for draws in (1, 2):
+        sample_features(data, jax.random.key(0), draws, GAUSSIAN, KIN, **asked)
+    with pytest.raises(DataError, match="another"):
+        sample_features(data, jax.random.key(0), 2, GAUSSIAN, dataclasses.replace(KIN, tree=other), **asked)
+
+
 def test_what_is_not_for_a_law_is_refused():
     data = np.ones((3, 2))
     for likelihood, law, sweep in ((GAUSSIAN, KIN, accelerated), (GAUSSIAN, MarkovLaw(), uncollapsed),
@@ -203,10 +214,21 @@ def test_what_is_not_for_a_law_is_refused():
                                    (RELATED, Law(), None), (RELATED, Law(features=3), slices)):  # fmt: skip
         with pytest.raises(UnsupportedError):
             sample_features(data, jax.random.key(0), 1, likelihood, law, sweep=sweep, chains=1)
+    for likelihood, law, sweep, said in (
+        (GAUSSIAN, PhylogeneticBuffet(PAIR, 1.0), None, "for which there is no sampler"),
+        (GAUSSIAN, CountLaw, None, "for which there is no sampler"),
+        (GAUSSIAN, Law(), "uncollapsed", "is a sweep itself"),
+        ("linear", Law(), None, "likelihood= is one of"),
+    ):
+        with pytest.raises(ModelError, match=said):
+            sample_features(data, jax.random.key(0), 1, likelihood, law, sweep=sweep, chains=1)
+    with pytest.raises(DataError, match="3 leaves, and the data have 4 rows"):
+        sample_features(np.ones((4, 2)), jax.random.key(0), 1, GAUSSIAN, KIN, chains=1)
     for make in (
         lambda: PhylogeneticLaw(PAIR, 0.0), lambda: CountLaw(precision=-1.0), lambda: CountLaw(mass="many"),
         lambda: BetaProcessLaw(BetaProcess((0.5,), mass=1.0)), lambda: RelatedFactors(relatives=1),
-        lambda: RelatedFactors(rate=(1.0, 1.0)),
+        lambda: RelatedFactors(rate=(1.0, 1.0)), lambda: PhylogeneticLaw("tree"), lambda: BetaProcessLaw(0.3),
+        lambda: BetaProcess(0.3),
     ):  # fmt: skip
         with pytest.raises(ModelError):
             make()

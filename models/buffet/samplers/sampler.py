@@ -7,6 +7,7 @@ stopped goes on as it was.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 from typing import Any, Protocol, runtime_checkable
@@ -106,6 +107,7 @@ class Sampler:
         """A fingerprint of data, model and sampler."""
         words = repr((self.likelihood, self.law, name_of(self.sweep), self.keep)).encode()
         parts = [words, np.where(self.rows.seen, self.rows.values, 0.0).tobytes(), self.rows.seen.tobytes()]
+        parts += [array.tobytes() for array in arrays_of(self.law)]
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
     @functools.cached_property
@@ -198,6 +200,13 @@ class Sampler:
             if "fit" in names:
                 found["fit"] = np.asarray(self.likelihood.mean_entry(total, state.numbers))
         return {name: found[name] for name in names}, entries[self.rows.seen].sum()
+
+
+def arrays_of(law: Law | OtherLaw) -> list[np.ndarray]:
+    """Those that a law is made of, such as the parents and depths of a tree, which its words leave out."""
+    if not dataclasses.is_dataclass(law):
+        return []
+    return [each for each in jax.tree.leaves(dataclasses.asdict(law)) if isinstance(each, np.ndarray)]
 
 
 def loud(likelihood: Likelihood, numbers: Numbers) -> Numbers:

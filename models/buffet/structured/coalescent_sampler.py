@@ -54,7 +54,8 @@ class RelatedFactors(GaussianValues):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.relatives, bool) or not isinstance(self.relatives, int) or self.relatives < 2:
+        whole = isinstance(self.relatives, (int, np.integer)) and not isinstance(self.relatives, bool)
+        if not whole or self.relatives < 2:
             raise ModelError(
                 f"RelatedFactors(relatives=) is a whole number of features from 2; found {self.relatives!r}."
             )

@@ -45,6 +45,8 @@ class BetaProcess:
     mass: float = 0.0
 
     def __post_init__(self) -> None:
+        if np.ndim(self.atoms) != 1:
+            raise ModelError(f"Atoms are several probabilities, such as (0.2, 0.5); found {self.atoms!r}.")
         atoms, mass = tuple(number(atom) for atom in self.atoms), number(self.mass)
         wrong = [atom for atom in atoms if not 0.0 < atom < 1.0]
         if wrong:

@@ -26,7 +26,7 @@ class BetaProcessLaw:
         prior: its atoms and its concentration; both given.
 
     Raises:
-        ModelError: a prior with a continuous part.
+        ModelError: a prior with a continuous part, or of another kind.
 
     Source: thibaux2007hierarchical.
     """
@@ -34,6 +34,8 @@ class BetaProcessLaw:
     prior: BetaProcess
 
     def __post_init__(self) -> None:
+        if not isinstance(self.prior, BetaProcess):
+            raise ModelError(f"BetaProcessLaw(prior=) is a BetaProcess of atoms; found {self.prior!r}.")
         if self.prior.mass:
             raise ModelError(
                 f"BetaProcessLaw is of atoms alone; found a continuous part of mass {self.prior.mass:g}. Give "

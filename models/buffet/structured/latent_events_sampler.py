@@ -25,7 +25,7 @@ from ....engine.mcmc.run import Chains, run
 from ....engine.support import machine_code
 from ....engine.support.user_numbers import table
 from ....factors.arrays import Array, Key
-from ....factors.errors import UnsupportedError
+from ....factors.errors import ModelError, UnsupportedError
 from ....factors.switches import double_precision
 from ..checks import whole
 from ..likelihoods.contract import Likelihood, Numbers, Point, Rows
@@ -79,11 +79,17 @@ def sample_events(
         log_likelihood, log_joint (of data and choices) and the numbers of the likelihood; shorter ones end in zeros.
 
     Raises:
+        ModelError: a prior or a likelihood of another kind.
         DataError: bad data, or numbers of draws or particles.
         UnsupportedError: a likelihood with weights of rows.
 
     Source: wingate2009infinite, andrieu2010particle.
     """
+    if not isinstance(prior, LatentEvents) or not isinstance(likelihood, Likelihood):
+        raise ModelError(
+            f"sample_events takes a prior LatentEvents and a likelihood of cavity.models.buffet.likelihoods; found "
+            f"{type(prior).__name__} and {type(likelihood).__name__}."
+        )
     if likelihood.weighted:
         raise UnsupportedError(
             f"Events have no weights of rows, which {type(likelihood).__name__} draws. Use a likelihood without "

@@ -16,6 +16,7 @@ import numpy as np
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
+from ....factors.errors import DataError, ModelError
 from ...trees.tree import ORIGIN, Tree
 from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma
 from ..samplers.births import given_rows
@@ -38,7 +39,7 @@ class PhylogeneticLaw:
         mass: a positive number, or (shape, rate) of the gamma prior under which it is learned.
 
     Raises:
-        ModelError: numbers that are not positive.
+        ModelError: numbers that are not positive, or what is no tree.
 
     Source: miller2008phylogenetic.
     """
@@ -47,6 +48,8 @@ class PhylogeneticLaw:
     mass: Gamma = (1.0, 1.0)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.tree, Tree):
+            raise ModelError(f"PhylogeneticLaw(tree=) is a cavity.models.trees.tree.Tree; found {self.tree!r}.")
         check_gamma("PhylogeneticLaw(mass=)", self.mass)
 
     @property
@@ -84,8 +87,17 @@ class PhylogeneticLaw:
         return OfRow(odds, state.mass * jnp.asarray(self._alone)[row])
 
     def log_rates(self, columns: Array) -> Array:
-        """(features,) log rates of (rows, features) columns at a mass of 1, as `PhylogeneticBuffet.log_rates`."""
+        """(features,) log rates of (rows, features) columns at a mass of 1, as `PhylogeneticBuffet.log_rates`.
+
+        Raises:
+            DataError: another number of rows than leaves.
+        """
         tree, count = self.tree, columns.shape[1]
+        if len(columns) != tree.n_leaves:
+            raise DataError(
+                f"The tree has {tree.n_leaves} leaves, and the data have {len(columns)} rows. Give a tree whose "
+                "leaves are the rows, in their order."
+            )
         rows, above = tree.n_leaves, jnp.asarray(np.where(tree.parent == ORIGIN, tree.n_nodes, tree.parent))
         log_off = -jnp.logaddexp(0.0, jnp.asarray(ODDS))
         log_stay = jnp.asarray(tree.length)[:, None] * log_off
