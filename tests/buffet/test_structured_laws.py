@@ -11,7 +11,7 @@ from geweke_of_features import geweke, prior_matrices
 from cavity.factors.errors import DataError, ModelError, UnsupportedError
 from cavity.models.buffet.chains import sample_features
 from cavity.models.buffet.likelihoods import ExponentialGaussian, LaplaceICA, LinearGaussian, NoisyOr, PoissonGamma
-from cavity.models.buffet.likelihoods.contract import Rows
+from cavity.models.buffet.likelihoods.contract import Point, Rows
 from cavity.models.buffet.samplers.accelerated import accelerated
 from cavity.models.buffet.samplers.births import given_rows
 from cavity.models.buffet.samplers.law import Law, OfRow
@@ -23,6 +23,7 @@ from cavity.models.buffet.samplers.uncollapsed import uncollapsed
 from cavity.models.buffet.structured import (
     BetaProcess,
     BetaProcessLaw,
+    CausedBits,
     CountLaw,
     GammaPoisson,
     MarkovLaw,
@@ -104,6 +105,41 @@ def test_time_together_is_that_of_the_prior():
         with jax.enable_x64(True):
             found = time_together(jnp.asarray(genealogy.pairs), jnp.asarray(genealogy.ages))
         assert np.allclose(found, shared_time(genealogy), rtol=0, atol=1e-12)
+
+
+CAUSED = CausedBits((0.3,), 2.0, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "data", "value_of", "log_prior"),
+    [
+        (ExponentialGaussian(1.5, 0.8), [1.1, 0.2, 2.0], np.exp, lambda z, a: z - 0.8 * a),
+        (PoissonGamma(0.5, 1.5, 0.8), [2.0, 1.0, 4.0], np.exp, lambda z, a: 1.5 * z - 0.8 * a),
+        # The weight w of odds exp(z) is Beta(0.6, 2.4), and its value is -log(1 - w).
+        (CAUSED, [1.0, 0.0, 1.0], lambda z: np.logaddexp(0.0, z), lambda z, a: 0.6 * (z - a) - 2.4 * a),
+    ],
+    ids=["exponential", "counts", "reasons"],
+)
+def test_values_of_what_rows_have_several_times_are_those_of_quadrature(likelihood, data, value_of, log_prior):
+    rows, times = Rows(np.array(data)[:, None], np.ones((3, 1), bool)), np.array([[2.0], [1.0], [3.0]])
+    with jax.enable_x64(True):
+        numbers, place = likelihood.draw_numbers(jax.random.key(0)), jnp.ones((1, 1))
+
+        def step(values, key):
+            return likelihood.update(
+                key, rows, Point(jnp.asarray(times > 0.0), values, jnp.asarray(times), numbers)
+            ).values
+
+        def walk(key):
+            return jax.lax.scan(lambda now, key: (step(now, key),) * 2, place, jax.random.split(key, 60))[1][20:]
+
+        found = np.exp(-jax.jit(jax.vmap(walk))(jax.random.split(jax.random.key(1), 500))).mean(axis=(1, 2, 3))
+        z = np.linspace(-25.0, 6.0, 3000)
+        value = value_of(z)
+        entries = likelihood.log_entry(rows.values, times * value, numbers).sum(axis=0)
+    weight = np.exp(np.asarray(entries) + log_prior(z, value))
+    wanted = weight @ np.exp(-value) / weight.sum()
+    assert abs(found.mean() - wanted) < 4.0 * found.std() / np.sqrt(len(found))
 
 
 def on_a_tree(law, random, mass, concentration, rows, places):

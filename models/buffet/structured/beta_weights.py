@@ -24,7 +24,7 @@ from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, ModelError, UnsupportedError
 from ..checks import binary, positive, whole
-from ..likelihoods.contract import Likelihood, Numbers, Point, Rows, Values, totals
+from ..likelihoods.contract import Likelihood, Numbers, Point, Rows, Values, shares, totals
 from ..prior import IndianBuffet
 from ..sample import sample_restaurant
 
@@ -210,16 +210,16 @@ class CausedBits(Likelihood):
 
     def update(self, key: Key, rows: Rows, point: Point) -> Point:
         keys, (first, second) = jax.random.split(key), self._shapes()
-        places, dimensions = point.values.shape
+        (places, dimensions), had = point.values.shape, shares(point)
 
         def one(place: Array, carry: tuple) -> tuple:
             values, total = carry
-            has = point.active[:, place][:, None]
+            has = had[:, place][:, None]
             without = total - has * values[place]
 
             def log_density(odds: Array) -> Array:
-                own = jnp.where(has, jax.nn.softplus(odds), 0.0)
-                seen = jnp.sum(self.log_entry(rows.values, without + own, point.numbers), axis=0, where=rows.seen)
+                shown = without + has * jax.nn.softplus(odds)
+                seen = jnp.sum(self.log_entry(rows.values, shown, point.numbers), axis=0, where=rows.seen)
                 return seen + first * jax.nn.log_sigmoid(odds) + second * jax.nn.log_sigmoid(-odds)
 
             now = values[place]
