@@ -142,8 +142,9 @@ def _fit(asked: argparse.Namespace) -> int:
     estimator = getattr(found, place.rsplit(".", 1)[-1])()
     frame = _table(asked.data)
     features = _features(frame, asked)
-    if with_target:
-        _check_whole(frame, [*features, asked.target])
+    whole = with_target or asked.kind == "mixture"  # they take no missing entries
+    if whole:
+        _check_whole(frame, [*features, *([asked.target] if with_target else [])])
     given = (frame[features], frame[asked.target]) if with_target else (frame[features],)
     estimator.fit(*given)
     print(estimator)
@@ -155,6 +156,8 @@ def _fit(asked: argparse.Namespace) -> int:
         new = _table(asked.predict) if asked.predict else frame
         if missing := [name for name in features if name not in new.columns]:
             raise DataError(f"{asked.predict} has no column {missing[0]!r}, by which the model was fitted.")
+        if whole:
+            _check_whole(new, features)
         new = new[features]
         _write(_predictions(estimator, new, asked.target or "value"), asked.out)
     return 0
@@ -218,7 +221,7 @@ def _features(frame: Any, asked: argparse.Namespace) -> list[str]:
 
 
 def _check_whole(frame: Any, columns: Sequence[str]) -> None:
-    """Regressions take no missing entries: which is the first."""
+    """DataError where an entry is missing, with the place of the first."""
     for name in columns:
         if (missing := frame[name].isna().to_numpy()).any():
             raise DataError(f"Column {name!r} has nothing in row {int(np.argmax(missing))}. Leave such rows out.")
@@ -228,7 +231,8 @@ def _predictions(estimator: Any, rows: Any, target: str) -> Any:
     import pandas  # pyright: ignore[reportMissingImports]
 
     if hasattr(estimator, "predict_proba") and hasattr(estimator, "classes_"):
-        found = pandas.DataFrame(estimator.predict_proba(rows), columns=[f"P({c})" for c in estimator.classes_])
+        names = pandas.Index([f"P({c})" for c in estimator.classes_])
+        found = pandas.DataFrame(estimator.predict_proba(rows), columns=names)
         found.insert(0, target, estimator.predict(rows))
         return found
     if hasattr(estimator, "predict"):

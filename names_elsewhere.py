@@ -218,7 +218,7 @@ OTHERWISE = {
     "mean": "cv.sum(x, over=plate) / size of an expression, posterior['a'].mean of an answer",
     "softplus": "cv.log(1.0 + cv.exp(x))",
     "logit": "cv.log(p) - cv.log(1.0 - p)",
-    "geometric": "cv.negative_binomial(successes=1, probability=p)",
+    "geometric": "cv.negative_binomial(successes=1, probability=p), which counts failures, from zero",
     "square": "x ** 2",
     **dict.fromkeys(
         ("observe", "given", "condition"), "what the data name is observed: cv.infer(model, {'y': values})"

@@ -311,10 +311,8 @@ class AnyPosterior(Inferred):
         from .sampling.simulate import predictive
 
         check_counts("posterior.predictive", n=n)
-        posterior = self
-        if data is not None:
-            data = inputs_in(self.model, data)
-            posterior = with_unseen(self, data, unseen)
+        data = None if data is None else inputs_in(self.model, data)
+        posterior = with_unseen(self, {} if data is None else data, unseen)
         draws = posterior._joint_draws(int(n), seed_of(seed))
         return predictive(posterior, draws, int(n), data, seed_of(seed) + 1, sizes, new)
 

@@ -41,7 +41,9 @@ class Axis(NamedTuple):
         return place if self.labels is None else self.labels[place]
 
     def places(self, index: Any) -> Any:
-        """An index of places, of one of names: of a name, or of a list of them; all else as it is."""
+        """An index of places, of one of names: of a name, or of a list or array of them; all else as it is."""
+        if isinstance(index, np.ndarray) and index.dtype.kind in "UO":
+            index = index.tolist()
         if isinstance(index, list) and any(isinstance(label, str) for label in index):
             return [self.place(label) for label in index]
         return self.place(index) if isinstance(index, str) else index

@@ -102,6 +102,11 @@ def test_a_mixture(place, capsys):
         (["bench", "--repeats", "0"], "1 to 1000"),
         (["fit", "skills", "table.csv"], "no column 'winner'"),
         (["fit", "logistic", "gap.csv", "--target", "kind"], "Column 'a' has nothing in row 1"),
+        (["fit", "mixture", "gap.csv"], "Column 'a' has nothing in row 1"),
+        (
+            ["fit", "logistic", "table.csv", "--target", "kind", "--features", "a", "--predict", "gap.csv"],
+            "Column 'a' has nothing in row 1",
+        ),
         (["fit", "mixed", "table.csv"], "needs a formula"),
         (["fit", "mixed", "table.csv", "--formula", "a ~ c"], "no column 'c'"),
         (["fit", "mixed", "table.csv", "--formula", "kind ~ a"], "no column of numbers"),

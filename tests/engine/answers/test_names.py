@@ -357,10 +357,14 @@ def test_unseen_names_are_drawn_as_they_are_predicted(posterior):
     assert_allclose(drawn.std(axis=0), right.sd, rtol=0.05)
     with pytest.raises(cv.DataError, match="'Bath'"):
         posterior.predictive(3, new)
+    with pytest.raises(cv.ModelError, match="unseen='any'"):
+        posterior.predictive(3, unseen="any")
 
 
 def test_the_means_of_several_names(posterior):
     assert_array_equal(posterior["level"][["York", "Hull"]], [posterior["level"][c] for c in ("York", "Hull")])
+    for kind in (str, object):
+        assert_array_equal(posterior["level"][np.array(["York", "Hull"], kind)], posterior["level"][["York", "Hull"]])
     with pytest.raises(cv.DataError, match="'Bath'"):
         posterior["level"][["York", "Bath"]]
     with pytest.raises(cv.DataError, match="One name of 'city'"):
