@@ -375,14 +375,15 @@ ATTRIBUTES = {
 def attribute_advice(thing: object, shown: str, name: str) -> str:
     """What to write instead of an attribute that a `thing`, called `shown`, does not have."""
     own = [known for known in dir(type(thing)) if not known.startswith("_")]
-    if name.endswith("_") and hasattr(type(thing), "fit"):
+    told = ATTRIBUTES.get(shown, {}).get(name)
+    if name.endswith("_") and hasattr(type(thing), "fit") and not told:
         return f"What ends in _ is found by `{shown}.fit(...)`, which was not called, or does not find this."
     if isinstance(thing, Mapping) and name in list(thing):
         return f"Variables are asked for by name in brackets: {shown}[{name!r}]."
     plain = {_plain(known): known for known in own}
     if close := difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.85):
         return f"Did you mean `{shown}.{plain[close[0]]}`?"
-    if told := ATTRIBUTES.get(shown, {}).get(name):
+    if told:
         return f"Here: {told}."
     if rows := ours(name):
         return f"Here: {'; '.join(f'`{row.ours}`' for row, _ in rows)}."
