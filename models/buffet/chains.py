@@ -37,6 +37,7 @@ class Draw(NamedTuple):
         values: (K, dimensions) of features.
         numbers: of the likelihood.
         mass, concentration: of the prior.
+        weights: (rows, K) of features where rows have such, under `CountLaw` how many times; else None.
     """
 
     active: np.ndarray
@@ -44,6 +45,7 @@ class Draw(NamedTuple):
     numbers: Numbers
     mass: float
     concentration: float
+    weights: np.ndarray | None = None
 
 
 class HeldOut(NamedTuple):
@@ -111,7 +113,8 @@ class FeatureChains:
             used = active.any(axis=0)
         numbers = {name: self[name][chain, draw] for name in self.chains.states[chain].numbers}
         mass, concentration = float(self["mass"][chain, draw]), float(self["concentration"][chain, draw])
-        return Draw(active[:, used] > 0, self["values"][chain, draw][used], numbers, mass, concentration)
+        weights = self["weights"][chain, draw][:, used] if "weights" in self.chains.draws else None
+        return Draw(active[:, used] > 0, self["values"][chain, draw][used], numbers, mass, concentration, weights)
 
     def draws(self, every: int = 1) -> Iterator[Draw]:
         """Draws of all chains, of each every so many."""

@@ -228,6 +228,9 @@ def test_chains_of_every_law_have_a_density(law, rows):
     assert np.isfinite(found["log_joint"]).all()
     if law is COUNTS:
         counts = np.where(found["active"] > 0, found["weights"], 0.0)[0, -1]
+        drawn = found.draw(0, -1)
+        assert np.array_equal(drawn.weights, counts[:, counts.any(axis=0)])
+        assert np.array_equal(drawn.weights > 0.0, drawn.active)
         wanted = GammaPoisson(found["mass"][0, -1], 3.0).log_probability(counts)
         assert np.isclose(found["log_joint"][0, -1] - found["log_likelihood"][0, -1], wanted, rtol=1e-10)
 
