@@ -85,16 +85,7 @@ def sample_events(
 
     Source: wingate2009infinite, andrieu2010particle.
     """
-    if not isinstance(prior, LatentEvents) or not isinstance(likelihood, Likelihood):
-        raise ModelError(
-            f"sample_events takes a prior LatentEvents and a likelihood of cavity.models.buffet.likelihoods; found "
-            f"{type(prior).__name__} and {type(likelihood).__name__}."
-        )
-    if likelihood.weighted:
-        raise UnsupportedError(
-            f"Events have no weights of rows, which {type(likelihood).__name__} draws. Use a likelihood without "
-            "weights."
-        )
+    _check_kinds(prior, likelihood)
     values = table(data, "row", "dimension")
     seen = ~np.isnan(values)
     likelihood.check(values, seen)
@@ -108,6 +99,19 @@ def sample_events(
         identity=hashlib.sha256(words + rows.values.tobytes() + seen.tobytes()).hexdigest(),
     )
     return run(kernel, key, draws, chains=chains, warmup=warmup, thin=thin, progress=progress)
+
+
+def _check_kinds(prior: object, likelihood: object) -> None:
+    if not isinstance(prior, LatentEvents) or not isinstance(likelihood, Likelihood):
+        raise ModelError(
+            f"sample_events takes a prior LatentEvents and a likelihood of cavity.models.buffet.likelihoods; found "
+            f"{type(prior).__name__} and {type(likelihood).__name__}."
+        )
+    if likelihood.weighted:
+        raise UnsupportedError(
+            f"Events have no weights of rows, which {type(likelihood).__name__} draws. Use a likelihood without "
+            "weights."
+        )
 
 
 def first_events(key: Key, rows: Rows, prior: LatentEvents, likelihood: Likelihood) -> Events:
