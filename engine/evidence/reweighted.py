@@ -35,7 +35,7 @@ from ..answers.refused import refused
 from ..answers.verdict import Verdict
 from ..checks.reference import Functions, Reference
 from ..checks.trust import Trust, trust
-from ..checks.verdict import beside_modes, compared, verdict_on
+from ..checks.verdict import ROUGH, beside_modes, compared, verdict_on
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity
 from ..distributions.mixed_over_grid import GridMixture
@@ -284,10 +284,11 @@ class Reweighted(AnyPosterior):
 
     @property
     def verdict(self) -> Verdict:
-        """good, with what the draws are worth; after `trust()` what that has found."""
+        """good, with what the draws are worth and a rough evidence; after `trust()` what that has found."""
         if self._trust is not None:
             return verdict_on(self, self._trust)
-        worth = f"weighted draws of the joint density, worth {self.effective:.0f} independent ones."
+        rough = f"; their log evidence may be off by {self.error:.1g}" if self.error > ROUGH else ""
+        worth = f"weighted draws of the joint density, worth {self.effective:.0f} independent ones{rough}."
         return beside_modes(Verdict("good", worth), self.plain)
 
     def trust(self, *, seed: int = 0) -> Trust:

@@ -54,6 +54,15 @@ def corrected():
     return corrected_beliefs(cv.infer(four_instruments(), DATA, accuracy="fast"), 0, 1.0)
 
 
+def test_a_verdict_tells_a_rough_evidence(corrected):
+    parts = corrected.plain, corrected._density, corrected._call
+    rough = Reweighted(*parts, corrected._found._replace(error=0.42)).verdict
+    assert rough.level == "good"
+    assert "log evidence may be off by 0.4." in rough.sentence
+    assert corrected.error < 0.05
+    assert "evidence" not in corrected.verdict.sentence
+
+
 def test_beliefs_that_are_off_are_corrected(corrected):
     assert isinstance(corrected, Reweighted)
     total, mean, sd, quantiles = exact()
