@@ -212,12 +212,20 @@ def _bench(asked: argparse.Namespace) -> int:
 
 
 def _features(frame: Any, asked: argparse.Namespace) -> list[str]:
-    """The columns to be used: those that were named, else all that hold numbers but the target."""
+    """The columns to be used: those that were named, else all that hold numbers but the target; others are told of."""
     named = asked.features.split(",") if asked.features else None
     for name in [*(named or []), *([asked.target] if asked.target else [])]:
         if name not in frame.columns:
             raise DataError(f"{asked.data} has no column {name!r}. It has {', '.join(map(str, frame.columns))}.")
-    return named or [name for name in frame.select_dtypes("number").columns if name != asked.target]
+    if named:
+        return named
+    held = [name for name in frame.columns if name != asked.target]
+    numbers = [name for name in held if name in frame.select_dtypes(["number", "bool"]).columns]
+    if not numbers:
+        raise DataError(f"{asked.data} has no column of numbers{' beside the target' * bool(asked.target)}.")
+    if others := [str(name) for name in held if name not in numbers]:
+        print(f"cavity fit: columns that hold no numbers are left out: {', '.join(others)}", file=sys.stderr)
+    return numbers
 
 
 def _check_whole(frame: Any, columns: Sequence[str]) -> None:

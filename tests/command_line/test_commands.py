@@ -85,6 +85,20 @@ def test_a_mixture(place, capsys):
     assert main(["fit", "mixture", "table.csv", "--features", "a,b"]) == 0
 
 
+def test_columns_that_hold_no_numbers_are_told(place, capsys):
+    pytest.importorskip("sklearn")
+    random = np.random.default_rng(0)
+    held = {"a": random.normal(size=20), "wet": random.random(20) < 0.5, "note": "n"}
+    pandas.DataFrame(held).to_csv("held.csv", index=False)
+    assert main(["fit", "logistic", "held.csv", "--target", "wet"]) == 0
+    assert "left out: note" in capsys.readouterr().err
+    assert main(["fit", "logistic", "held.csv", "--target", "note"]) != 0  # one class; both columns serve
+    assert "left out" not in capsys.readouterr().err
+    pandas.DataFrame({"note": ["n", "m"]}).to_csv("words.csv", index=False)
+    assert main(["fit", "mixture", "words.csv"]) != 0
+    assert "words.csv has no column of numbers." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
