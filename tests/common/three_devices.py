@@ -1,4 +1,7 @@
-"""What one process with three devices does for tests/engine/cluster/test_devices.py, as one JSON text."""
+"""What one process with three devices does for tests/engine/cluster/test_devices.py, as one JSON text.
+
+The arguments are what is asked for, each a part and a case of it with a slash between.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +32,13 @@ LARGE = {
     "factors": {"rows": 2049},
     "topics": {"documents": 513},
 }
-RESUMED = (
-    ("logistic, ncvmp", None, 3),
-    ("logistic, ep", 3, 2),
-    ("logistic, ep", 3, None),
-    ("mixture, vmp", None, 3),
-    ("mixture, vmp", 3, 2),
-)
+RESUMED = {
+    "logistic, ncvmp, None to 3": ("logistic, ncvmp", None, 3),
+    "logistic, ep, 3 to 2": ("logistic, ep", 3, 2),
+    "logistic, ep, 3 to None": ("logistic, ep", 3, None),
+    "mixture, vmp, None to 3": ("mixture, vmp", None, 3),
+    "mixture, vmp, 3 to 2": ("mixture, vmp", 3, 2),
+}
 CROSSING = re.compile(
     r"= (.*?) (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter|collective-broadcast)(?:-start)?\("
 )
@@ -143,21 +146,24 @@ def resumed(place, name, first, then):
     }
 
 
-def main():
+def crossings_of_batches(case):
+    after = {"side by side": lambda: batch("logistic, ep", mesh(3), rows=211), "after one device": after_one_device}
+    return crossings(after[case])
+
+
+def main(asked):
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as place:
-        found = {
-            "crossings": {name: crossings(lambda name=name: few_sweeps(name)) for name in LARGE},
-            "side by side": {name: side_by_side(name) for name in ("logistic, ncvmp", "logistic, ep", "mixture, vmp")},
-            "crossings side by side": crossings(lambda: batch("logistic, ep", mesh(3), rows=211)),
-            "crossings after one device": crossings(after_one_device),
-            "streamed": streamed(place),
-            "resumed": {
-                f"{name}, {first} to {then}": resumed(place, name, first, then) for name, first, then in RESUMED
-            },
+        parts = {
+            "crossings": lambda name: crossings(lambda: few_sweeps(name)),
+            "side by side": side_by_side,
+            "crossings of batches": crossings_of_batches,
+            "streamed": lambda _: streamed(place),
+            "resumed": lambda case: resumed(place, *RESUMED[case]),
         }
+        found = {one: parts[one.split("/")[0]](one.split("/")[1]) for one in asked}
     json.dump(found, sys.stdout)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -16,17 +16,32 @@ COMMON = pathlib.Path(__file__).resolve().parents[2] / "common"
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    """What both processes tell, by one launch for all cases."""
+def found(request, tmp_path_factory):
+    """What both processes tell of the cases of all tests to be run, by one launch."""
+    cases = {item.callspec.params["name"] for item in request.session.items if item.path == request.path}
     place = tmp_path_factory.mktemp("two")
-    command = [sys.executable, "-m", "cavity", "launch", "-n", "2", str(COMMON / "two_processes.py"), str(place)]
+    command = [
+        sys.executable,
+        "-m",
+        "cavity",
+        "launch",
+        "-n",
+        "2",
+        str(COMMON / "two_processes.py"),
+        str(place),
+        *sorted(cases),
+    ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads((place / f"{rank}.json").read_text()) for rank in range(2)]
 
 
-@pytest.mark.parametrize("name", dealt_models.CASES)
+QUICK = ("logistic, ncvmp", "logistic, ep", "mixture, vmp", "skills")
+CASES = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in dealt_models.CASES]
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_two_processes_agree_with_one_device(found, name):
     for told in found:
         alone, both = told[name]["alone"], told[name]["both"]
