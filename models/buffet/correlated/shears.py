@@ -33,7 +33,7 @@ from ..likelihoods.linear_gaussian import LinearGaussian
 from .menus import first, log_columns, one_of
 from .state import Row, State, Step, put
 
-SCANS = 2  # of the short run
+SCANS = 8  # of the short run: after two, half of the chains of blocks kept sums of two features as one
 SHEARS = 8  # that are tried in a sweep, and as many births or deaths
 
 
