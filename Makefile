@@ -54,7 +54,7 @@ lowest:
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
 		| sed 's/>=/==/' > $(VENV)-lowest/versions.txt
-	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-input --editable . pytest --requirement $(VENV)-lowest/versions.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-input --editable . pytest beartype --requirement $(VENV)-lowest/versions.txt
 	$(VENV)-lowest/bin/python -m pytest -q $(PART)
 
 # A Python that is not here, or has none of what is needed yet, is told and left out; one whose tests fail stops it.
@@ -62,7 +62,7 @@ matrix: lowest
 	@for version in 3.11 3.12 3.13 3.14; do \
 		python$$version -c "" 2> /dev/null || { echo "== Python $$version is not here"; continue; }; \
 		echo "== Python $$version"; python$$version -m venv --clear $(VENV)-$$version; \
-		$(VENV)-$$version/bin/python -m pip install --quiet --disable-pip-version-check --no-input --editable . pytest hypothesis \
+		$(VENV)-$$version/bin/python -m pip install --quiet --disable-pip-version-check --no-input --editable . pytest beartype hypothesis \
 			|| { echo "== what is needed is not there for Python $$version"; continue; }; \
 		$(VENV)-$$version/bin/python -m pytest -q $(PART) || exit 1; \
 	done
