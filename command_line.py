@@ -219,11 +219,11 @@ def _features(frame: Any, asked: argparse.Namespace) -> list[str]:
             raise DataError(f"{asked.data} has no column {name!r}. It has {', '.join(map(str, frame.columns))}.")
     if named:
         return named
-    held = [name for name in frame.columns if name != asked.target]
-    numbers = [name for name in held if name in frame.select_dtypes(["number", "bool"]).columns]
+    held = frame.drop(columns=[asked.target] if asked.target else [])
+    numbers = list(held.select_dtypes(["number", "bool"]).columns)
     if not numbers:
         raise DataError(f"{asked.data} has no column of numbers{' beside the target' * bool(asked.target)}.")
-    if others := [str(name) for name in held if name not in numbers]:
+    if others := [str(name) for name in held.columns if name not in numbers]:
         print(f"cavity fit: columns that hold no numbers are left out: {', '.join(others)}", file=sys.stderr)
     return numbers
 
