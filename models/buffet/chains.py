@@ -201,20 +201,23 @@ def sample_features(
     """
     _check(likelihood, keep, start)
     values, held = _read(data, held_out, likelihood)
-    law = Law() if law is None else law
-    arguments = (values, held, likelihood, law, _sweep_for(law, likelihood, sweep), keep, start)
+    arguments = (values, held, likelihood, *_law_and_sweep(law, likelihood, sweep), keep, start)
     asked: dict[str, Any] = {"chains": chains, "warmup": warmup, "thin": thin, "every": every}
     asked |= {"progress": progress, "checkpoint": checkpoint, "max_seconds": max_seconds}
-    sampler, apart = _sampler(*arguments), functools.partial(run_apart, _made, arguments, workers=workers)
-    here = functools.partial(run, _kernel(sampler, held))
-    found = (here if workers is None else apart)(key, draws, **asked)
-    if keep == "all":
-        found = dataclasses.replace(found, draws=found.draws | {"log_joint": _log_joint(found, sampler.law)})
-    return FeatureChains(found, sampler, values, held)
+    sampler = _sampler(*arguments)
+    if workers is None:
+        found = run(_kernel(sampler, held), key, draws, **asked)
+    else:
+        found = run_apart(_made, arguments, key, draws, workers=workers, **asked)
+    extra = {"log_joint": _log_joint(found, sampler.law)} if keep == "all" else {}
+    return FeatureChains(dataclasses.replace(found, draws=found.draws | extra), sampler, values, held)
 
 
-def _sweep_for(law: Law | OtherLaw, likelihood: Likelihood, sweep: Sweep | None) -> Sweep:
-    """The one asked for, or that of the law; UnsupportedError where it is not for this law or this likelihood."""
+def _law_and_sweep(
+    law: Law | OtherLaw | None, likelihood: Likelihood, sweep: Sweep | None
+) -> tuple[Law | OtherLaw, Sweep]:
+    """Those asked for, or what they are by default; UnsupportedError for a sweep of another law or likelihood."""
+    law = Law() if law is None else law
     if isinstance(law, type) or not isinstance(law, Law | OtherLaw):
         raise ModelError(
             "law= is a Law of cavity.models.buffet.samplers.law, or a BetaProcessLaw, CountLaw, MarkovLaw or "
@@ -230,14 +233,14 @@ def _sweep_for(law: Law | OtherLaw, likelihood: Likelihood, sweep: Sweep | None)
             "the sweep uncollapsed, or leave sweep= out."
         )
     if isinstance(law, Law):
-        return uncollapsed if sweep is None else sweep
+        return law, uncollapsed if sweep is None else sweep
     if sweep is not None and sweep not in law.sweeps:
         names = ", ".join(name_of(each) for each in law.sweeps)
         raise UnsupportedError(
             f"Under {type(law).__name__} rows depend on each other in a way of their own, and its sweeps are {names}; "
             f"found {name_of(sweep)}. Use one of these, or leave sweep= out."
         )
-    return law.sweeps[0] if sweep is None else sweep
+    return law, law.sweeps[0] if sweep is None else sweep
 
 
 def _log_joint(found: Chains, law: Law | OtherLaw) -> np.ndarray:

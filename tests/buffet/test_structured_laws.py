@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from geweke_of_features import geweke, prior_matrices
+from small_trees import PAIR, STAR
 
 from cavity.factors.errors import DataError, ModelError, UnsupportedError
 from cavity.models.buffet.chains import sample_features
@@ -37,9 +38,6 @@ from cavity.models.buffet.structured import (
 from cavity.models.buffet.structured.coalescent_sampler import time_together
 from cavity.models.trees.tree import Tree
 
-LATE = np.full(3, np.inf)
-PAIR = Tree(np.array([3, 3, 4, 4, -1]), np.append(LATE, [1.2, 0.5]))  # leaves 0 and 1 are next of kin
-STAR = Tree(np.array([3, 3, 3, -1]), np.append(LATE, 0.0))
 GAUSSIAN = LinearGaussian(noise_precision=(4.0, 2.0), value_precision=(4.0, 4.0))
 NOISY_OR = NoisyOr(quiet=(4.0, 2.0), attenuation=(2.0, 3.0), share=(3.0, 3.0))
 EXPONENTIAL = ExponentialGaussian(noise_precision=(4.0, 2.0), rate=(4.0, 4.0))

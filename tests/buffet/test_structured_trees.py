@@ -8,6 +8,7 @@ import pytest
 from geweke_of_features import geweke
 from poisson_columns import keys, kinds_of_bits, p_values_of_draws, rates_of
 from scipy import integrate, stats
+from small_trees import PAIR, STAR
 
 from cavity.factors.errors import DataError, ModelError, UnsupportedError
 from cavity.models.buffet import IndianBuffet
@@ -24,11 +25,7 @@ from cavity.models.buffet.structured import (
     sample_coalescent,
     shared_time,
 )
-from cavity.models.trees.tree import Tree
 
-LATE = np.full(3, np.inf)
-PAIR = Tree(np.array([3, 3, 4, 4, -1]), np.append(LATE, [1.2, 0.5]))  # leaves 0 and 1 are next of kin
-STAR = Tree(np.array([3, 3, 3, -1]), np.append(LATE, 0.0))
 TREES = [PhylogeneticBuffet(PAIR, 1.4), PhylogeneticBuffet(STAR, 0.8)]
 
 

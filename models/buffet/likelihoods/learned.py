@@ -53,7 +53,7 @@ def draw_gamma(key: Key, given: Gamma) -> Array:
     return jnp.exp(draws.log_gamma(key, jnp.asarray([given[0]]))[0]) / given[1]
 
 
-def gamma_given(key: Key, given: Gamma, shape: Array, rate: Array) -> Array:
+def gamma_given(key: Key, given: Gamma, shape: Array, rate: Array | float) -> Array:
     """A number given what adds so much to the shape and the rate of its gamma prior; or the one given."""
     if not isinstance(given, tuple):
         return jnp.asarray(float(given))

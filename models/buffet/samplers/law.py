@@ -10,10 +10,9 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 
 from ....engine.sampling.conditionals.slices import slice_step
-from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import ModelError
-from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma
+from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma, gamma_given
 from .state import State
 
 
@@ -146,9 +145,8 @@ class Law:
             return state
         if self.features is not None:
             return state._replace(mass=self._moved(keys[1], "mass", owners, rows, state))
-        shape = self.mass[0] + jnp.sum(owners > 0)
-        rate = self.mass[1] + harmonic(state.concentration, rows, self.discount)
-        return state._replace(mass=jnp.exp(draws.log_gamma(keys[1], shape[None])[0]) / rate)
+        rate = harmonic(state.concentration, rows, self.discount)
+        return state._replace(mass=gamma_given(keys[1], self.mass, jnp.sum(owners > 0), rate))
 
     def _moved(self, key: Key, name: str, owners: Array, rows: int, state: State) -> Array:
         """By a transition of a slice sampler in its logarithm.

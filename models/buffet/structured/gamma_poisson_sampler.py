@@ -18,7 +18,7 @@ from ....factors.arrays import Array, Key
 from ....factors.errors import UnsupportedError
 from ..checks import positive
 from ..likelihoods.contract import Likelihood, Rows
-from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma
+from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma, gamma_given
 from ..samplers.births import births_of_row
 from ..samplers.law import OfRow
 from ..samplers.state import Outcome, State
@@ -70,11 +70,9 @@ class CountLaw:
 
     def update(self, key: Key, state: State) -> State:
         """The mass drawn given the counts: `mass | Z ~ Gamma(shape + K, rate + log(1 + rows / precision))`."""
-        if not isinstance(self.mass, tuple):
-            return state
-        shape = self.mass[0] + jnp.sum(jnp.any(state.active, axis=0))
-        rate = self.mass[1] + np.log1p(state.active.shape[0] / self.precision)
-        return state._replace(mass=jnp.exp(draws.log_gamma(key, shape[None])[0]) / rate)
+        number = jnp.sum(jnp.any(state.active, axis=0))
+        rate = np.log1p(state.active.shape[0] / self.precision)
+        return state._replace(mass=gamma_given(key, self.mass, number, rate))
 
     def log_of_draw(self, matrix: np.ndarray, weights: np.ndarray, mass: float) -> float:
         """Log probability of the counts of a draw, up to the order of columns."""
@@ -97,14 +95,16 @@ def counted(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Cou
 
     def one(n: Array, carry: tuple) -> tuple:
         counts, values, fits, proposed, accepted = carry
-        own = draws_of_row(jax.random.fold_in(keys[0], n))
+        for_counts, for_births = jax.random.split(jax.random.fold_in(keys[0], n))
         others = jnp.sum(counts, axis=0) - counts[n]
         row = Row(rows.values[n], rows.seen[n], counts[n] > 0.0, counts[n], counts[n] @ values, others, values)
-        row = draw_counts(own[0], row, again, state, likelihood)
+        row = draw_counts(for_counts, row, again, state, likelihood)
         # One that the row has alone but several times is neither a place to be born in nor one to die.
         several = (others == 0.0) & (row.weight > 1.0)
         prior = OfRow(jnp.zeros(places), state.mass * again)
-        found = births_of_row(own[1], row._replace(others=jnp.where(several, 1.0, others)), state, likelihood, prior)
+        found = births_of_row(
+            for_births, row._replace(others=jnp.where(several, 1.0, others)), state, likelihood, prior
+        )
         weight = jnp.where(found.row.active, found.row.weight, 0.0)
         counts = jnp.asarray(counts).at[n].set(weight)
         return counts, found.row.values, fits & found.fits, proposed + found.proposed, accepted + found.accepted
@@ -114,11 +114,6 @@ def counted(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Cou
     counts, values, fits, proposed, accepted = found
     state = state._replace(active=counts > 0.0, values=values, weights=counts)
     return Outcome(drawn_given_matrix(keys[1:], rows, state, likelihood, law), fits, proposed, accepted)  # pyright: ignore[reportArgumentType]
-
-
-def draws_of_row(key: Key) -> Array:
-    """A key for counts and one for births."""
-    return jax.random.split(key)
 
 
 def draw_counts(key: Key, row: Row, again: float, state: State, likelihood: Likelihood) -> Row:

@@ -22,7 +22,7 @@ from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import ModelError
 from ..likelihoods.contract import Likelihood, Rows, totals
-from ..likelihoods.learned import Gamma, check_gamma, draw_gamma
+from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma, gamma_given
 from ..samplers.law import harmonic
 from ..samplers.state import Outcome, State
 from ..samplers.sweeps import Sweep
@@ -76,8 +76,7 @@ class MarkovLaw:
 
     def first(self) -> tuple[Array, Array]:
         """Where chains begin: the mass given or the mean of its prior, and 1."""
-        given = self.mass
-        return jnp.asarray(given[0] / given[1] if isinstance(given, tuple) else float(given)), jnp.ones(())
+        return first_gamma(self.mass), jnp.ones(())
 
     def update(self, key: Key, state: State) -> State:
         """The mass drawn given the matrix.
@@ -91,8 +90,7 @@ class MarkovLaw:
         rows, places = state.active.shape
         if self.features is None:
             number = jnp.sum(jnp.any(state.active, axis=0))
-            total = rate + harmonic(jnp.ones(()), rows)
-            return state._replace(mass=jnp.exp(draws.log_gamma(key, (shape + number)[None])[0]) / total)
+            return state._replace(mass=gamma_given(key, self.mass, number, harmonic(jnp.ones(()), rows)))
         j, count = jnp.arange(rows + 1)[:, None], switches(state.active)
         times = jnp.sum((j >= count.off_on) & (j <= count.off_on + count.off_off), axis=1)
 

@@ -14,11 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, ModelError
 from ...trees.tree import ORIGIN, Tree
-from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma
+from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma, gamma_given
 from ..samplers.births import given_rows
 from ..samplers.law import OfRow
 from ..samplers.semi_collapsed import semi_collapsed
@@ -72,11 +71,8 @@ class PhylogeneticLaw:
 
     def update(self, key: Key, state: State) -> State:
         """The mass drawn given the matrix: `mass | Z ~ Gamma(shape + K, rate + H(L))`."""
-        if not isinstance(self.mass, tuple):
-            return state
-        shape = self.mass[0] + jnp.sum(jnp.any(state.active, axis=0))
-        rate = self.mass[1] + self._of_unit_mass.expected_features()
-        return state._replace(mass=jnp.exp(draws.log_gamma(key, shape[None])[0]) / rate)
+        number = jnp.sum(jnp.any(state.active, axis=0))
+        return state._replace(mass=gamma_given(key, self.mass, number, self._of_unit_mass.expected_features()))
 
     def of_row(self, row: Array, active: Array, state: State) -> OfRow:
         """Odds of the entries of a row given all others, and the rate of features that it has alone."""
