@@ -88,6 +88,12 @@ def test_no_test_is_imported_by_another():
         assert imported == [], path
 
 
+def test_what_tests_share_has_one_name_each():
+    """All folders `common` are on the path: of two modules of one name, the folder collected last hides the other."""
+    names = [path.name for path in (ROOT / "tests").rglob("common/*.py")]
+    assert sorted(names) == sorted(set(names))
+
+
 ROOMIEST = 20  # modules of a folder: of more, a reader does not know where to begin
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from geweke_of_features import geweke, prior_matrices
-from small_trees import PAIR, STAR
+from three_leaves import PAIR, STAR
 
 from cavity.factors.errors import DataError, ModelError, UnsupportedError
 from cavity.models.buffet.chains import sample_features

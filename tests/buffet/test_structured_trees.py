@@ -8,7 +8,7 @@ import pytest
 from geweke_of_features import geweke
 from poisson_columns import keys, kinds_of_bits, p_values_of_draws, rates_of
 from scipy import integrate, stats
-from small_trees import PAIR, STAR
+from three_leaves import PAIR, STAR
 
 from cavity.factors.errors import DataError, ModelError, UnsupportedError
 from cavity.models.buffet import IndianBuffet
