@@ -115,8 +115,10 @@ def test_shards_find_what_the_images_show():
     assert not found.active[:, 67:].any()
 
 
-def write_parts(place):
+def write_parts(place, what="numbers"):
     values, _ = block_images(62)
+    if what == "tags":
+        values = (values > 0.7).astype(float)
     values[::9, ::7] = np.nan
     for number, part in enumerate(np.array_split(values, shards_by_processes.SHARDS)):
         np.save(place / f"part-{number}.npy", part)
@@ -128,12 +130,19 @@ def launched(processes, script, *arguments):
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=500)
 
 
-@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_draws_are_the_same_for_any_number_of_processes(tmp_path, processes):
-    write_parts(tmp_path)
-    done = launched(processes, "shards_by_processes.py", str(tmp_path))
+@pytest.mark.parametrize(
+    ("processes", "what"),
+    [
+        (2, "numbers"),
+        pytest.param(4, "numbers", marks=pytest.mark.slow),
+        pytest.param(2, "tags", marks=pytest.mark.slow),
+    ],
+)
+def test_draws_are_the_same_for_any_number_of_processes(tmp_path, processes, what):
+    write_parts(tmp_path, what)
+    done = launched(processes, "shards_by_processes.py", str(tmp_path), what)
     assert done.returncode == 0, done.stderr[-3000:]
-    shards_by_processes.main(str(tmp_path))
+    shards_by_processes.main(str(tmp_path), what)
     told = [json.loads((tmp_path / f"found-{number}.json").read_text()) for number in (1, processes)]
     assert told[0] == told[1]
 

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError
-from .contract import Likelihood, Numbers, Point, Rows, Values, shares, totals
+from .contract import Likelihood, Numbers, Point, Rows, Table, Values, shares, totals
 from .learned import Beta, beta_given, check_beta, draw_beta, first_beta
 
 
-def update_binary(key: Key, likelihood: Likelihood, rows: Rows, point: Point, share: Array) -> Point:
+def update_binary(key: Key, likelihood: Likelihood, rows: Table, point: Point, share: Array) -> Point:
     """The point with all values drawn anew, of prior probability `share`; a feature's given those of all others.
 
     Given the others, the entries of dimension d depend on a_kd alone, so that all dimensions are drawn together.
@@ -29,7 +29,7 @@ def update_binary(key: Key, likelihood: Likelihood, rows: Rows, point: Point, sh
         gain = likelihood.log_entry(rows.values, without + has, point.numbers) - likelihood.log_entry(
             rows.values, without, point.numbers
         )
-        odds = jnp.log(share) - jnp.log1p(-share) + jnp.sum(gain, axis=0, where=rows.seen & (has > 0.0))
+        odds = jnp.log(share) - jnp.log1p(-share) + rows.total(jnp.where(rows.seen & (has > 0.0), gain, 0.0))
         drawn = (threshold[place] < odds).astype(values.dtype)
         return values.at[place].set(drawn), without + has * drawn
 
@@ -66,12 +66,8 @@ class BinaryValues(Likelihood):
     def draw_entry(self, key: Key, total: Array, numbers: Numbers) -> Array:
         return (draws.uniform(key, total.shape) < self.mean_entry(total, numbers)).astype(float)
 
-    def draw_share(self, key: Key, point: Point) -> Array:
-        """The share given the values of features that some row has."""
-        return self.share_given(key, jnp.any(point.active, axis=0), point.values)
-
     def share_given(self, key: Key, used: Array, values: Array) -> Array:
-        """The same from which features those are."""
+        """The share given the values of features, and which of them some row has."""
         ones = jnp.sum(jnp.where(used[:, None], values, 0.0))
         return beta_given(key, self.given()["share"], ones, jnp.sum(used) * values.shape[1] - ones)
 

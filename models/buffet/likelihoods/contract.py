@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
+import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from ....factors.arrays import Array, Key
@@ -31,6 +32,28 @@ class Rows(NamedTuple):
 
     values: Float[Array, "row dimension"]
     seen: Bool[Array, "row dimension"]
+
+    def total(self, array: Array) -> Array:
+        """The sum over rows of what there is for each row."""
+        return jnp.sum(array, axis=0)
+
+
+class Table(Protocol):
+    """What is drawn given all rows reads: `Rows`, or the own ones of rows in shards, whose sums are over all shards."""
+
+    @property
+    def values(self) -> Array:
+        """As of `Rows`."""
+        ...
+
+    @property
+    def seen(self) -> Array:
+        """As of `Rows`."""
+        ...
+
+    def total(self, array: Array) -> Array:
+        """The sum over all rows of what there is for each row, here and elsewhere."""
+        ...
 
 
 class Point(NamedTuple):
@@ -92,8 +115,12 @@ class Likelihood(abc.ABC):
         """The expected entry given its total."""
 
     @abc.abstractmethod
-    def update(self, key: Key, rows: Rows, point: Point) -> Point:
-        """Values, weights and numbers drawn given all else, by steps that leave their conditional law as it is."""
+    def update(self, key: Key, rows: Table, point: Point) -> Point:
+        """Values, weights and numbers drawn given all else, by steps that leave their conditional law as it is.
+
+        Without weights and without entries to fill in, all that is read of rows are sums by `rows.total`, so that rows
+        may be in shards.
+        """
 
     @abc.abstractmethod
     def check(self, values: Array, seen: Array) -> None:

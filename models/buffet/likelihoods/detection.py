@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ....factors.arrays import Array, Key
 from .binary_values import BinaryValues, update_binary
-from .contract import Numbers, Point, Rows, totals
+from .contract import Numbers, Point, Table, totals
 from .learned import Beta, beta_given
 
 
@@ -44,16 +44,16 @@ class Detection(BinaryValues):
     def mean_entry(self, total: Array, numbers: Numbers) -> Array:
         return jnp.where(total > 0.5, 1.0 - numbers["miss"], numbers["false"])
 
-    def update(self, key: Key, rows: Rows, point: Point) -> Point:
+    def update(self, key: Key, rows: Table, point: Point) -> Point:
         keys = jax.random.split(key, 4)
         there, one = totals(point) > 0.5, rows.values > 0.5
 
         def count(which: Array) -> Array:
-            return jnp.sum(which & rows.seen)
+            return jnp.sum(rows.total(which & rows.seen))
 
         numbers = {
             "miss": beta_given(keys[0], self.miss, count(there & ~one), count(there & one)),
             "false": beta_given(keys[1], self.false, count(~there & one), count(~there & ~one)),
-            "share": self.draw_share(keys[2], point),
+            "share": self.share_given(keys[2], rows.total(point.active) > 0, point.values),
         }
         return update_binary(keys[3], self, rows, point._replace(numbers=numbers), numbers["share"])

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from ....engine.sampling.augmented import normal_above
 from ....factors import draws
 from ....factors.arrays import Array, Key
-from .contract import Numbers, Point, Rows, Values, shares, totals
+from .contract import Numbers, Point, Rows, Table, Values, shares, totals
 from .gaussian_noise import GaussianNoise
 from .learned import Gamma, draw_gamma, first_precision, gamma_given, mean_square
 
@@ -56,9 +56,9 @@ class ExponentialGaussian(GaussianNoise):
     def draw_values(self, key: Key, numbers: Numbers, places: int, dimensions: int) -> Values:
         return draws.exponential(key, (places, dimensions)) / numbers["rate"]
 
-    def update(self, key: Key, rows: Rows, point: Point) -> Point:
+    def update(self, key: Key, rows: Table, point: Point) -> Point:
         keys = jax.random.split(key, 3)
-        used = jnp.any(point.active, axis=0)
+        used = rows.total(point.active) > 0
         sizes = jnp.sum(jnp.where(used[:, None], point.values, 0.0))
         numbers = {
             "noise_precision": self.draw_noise(keys[0], rows, totals(point)),
@@ -66,7 +66,7 @@ class ExponentialGaussian(GaussianNoise):
         }
         return self.draw_values_given(keys[2], rows, point._replace(numbers=numbers))
 
-    def draw_values_given(self, key: Key, rows: Rows, point: Point) -> Point:
+    def draw_values_given(self, key: Key, rows: Table, point: Point) -> Point:
         """The values of one feature given those of all others, of all dimensions at once."""
         keys = jax.random.split(key)
         noise, rate = point.numbers["noise_precision"], point.numbers["rate"]
@@ -76,8 +76,8 @@ class ExponentialGaussian(GaussianNoise):
             values, total = carry
             has = had[:, place][:, None]
             without = total - has * values[place]
-            shift = noise * jnp.sum(has * (rows.values - without), axis=0, where=rows.seen) - rate
-            number = jnp.sum(has**2, axis=0, where=rows.seen)
+            shift = noise * rows.total(jnp.where(rows.seen, has * (rows.values - without), 0.0)) - rate
+            number = rows.total(jnp.where(rows.seen, has**2, 0.0))
             root = jnp.sqrt(noise * jnp.maximum(number, 1.0))
             drawn = (shift / root + normal_above(jax.random.fold_in(keys[1], place), -shift / root)) / root
             drawn = jnp.where(number > 0, jnp.maximum(drawn, 0.0), prior[place])

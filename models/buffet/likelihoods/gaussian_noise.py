@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
-from .contract import Likelihood, Numbers, Point, Rows, Values, totals
+from .contract import Likelihood, Numbers, Point, Rows, Table, Values, totals
 from .learned import Gamma, check_gamma, draw_gamma, draw_precision, first_precision, mean_square
 
 LOG_2PI = 1.8378770664093453
@@ -43,10 +43,10 @@ class GaussianNoise(Likelihood):
     def mean_entry(self, total: Array, numbers: Numbers) -> Array:
         return total
 
-    def draw_noise(self, key: Key, rows: Rows, total: Array) -> Array:
+    def draw_noise(self, key: Key, rows: Table, total: Array) -> Array:
         """The precision given what is left of the entries seen."""
-        square = jnp.sum(jnp.where(rows.seen, (rows.values - total) ** 2, 0.0))
-        return draw_precision(key, self.noise_precision, jnp.sum(rows.seen), square)
+        square = jnp.sum(rows.total(jnp.where(rows.seen, (rows.values - total) ** 2, 0.0)))
+        return draw_precision(key, self.noise_precision, jnp.sum(rows.total(rows.seen)), square)
 
     def check(self, values: Array, seen: Array) -> None:
         """Any finite number."""
@@ -87,16 +87,16 @@ class GaussianValues(GaussianNoise):
     def draw_values(self, key: Key, numbers: Numbers, places: int, dimensions: int) -> Values:
         return draws.normal(key, (places, dimensions)) / jnp.sqrt(numbers["value_precision"])
 
-    def numbers_given(self, noise_key: Key, value_key: Key, rows: Rows, point: Point) -> Numbers:
+    def numbers_given(self, noise_key: Key, value_key: Key, rows: Table, point: Point) -> Numbers:
         """Both precisions given the matrix and the values of features, and the entries that are seen."""
-        mean, used = totals(point), jnp.any(point.active, axis=0)
+        mean, used = totals(point), rows.total(point.active) > 0
         own = jnp.sum(jnp.where(used[:, None], point.values**2, 0.0))
         return {
             "noise_precision": self.draw_noise(noise_key, rows, mean),
             "value_precision": draw_precision(value_key, self.value_precision, jnp.sum(used) * mean.shape[1], own),
         }
 
-    def filled(self, key: Key, rows: Rows, point: Point) -> Array:
+    def filled(self, key: Key, rows: Table, point: Point) -> Array:
         """(rows, dimensions), the entries, those that are not seen drawn given all else."""
 
         values = jnp.asarray(rows.values, float)

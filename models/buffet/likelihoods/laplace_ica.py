@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
-from .contract import Numbers, Point, Rows, Weights, shares, totals
+from .contract import Numbers, Point, Table, Weights, shares, totals
 from .gaussian_noise import GaussianValues
 from .linear_gaussian import of_values
 
@@ -44,7 +44,7 @@ class LaplaceICA(GaussianValues):
         side = 2.0 * draws.uniform(key, shape) - 1.0
         return -jnp.sign(side) * jnp.log1p(-jnp.abs(side))
 
-    def update(self, key: Key, rows: Rows, point: Point) -> Point:
+    def update(self, key: Key, rows: Table, point: Point) -> Point:
         keys = jax.random.split(key, 5)
         point = self.draw_weights_given(keys[0], rows, point)
         numbers = self.numbers_given(keys[1], keys[2], rows, point)
@@ -52,7 +52,7 @@ class LaplaceICA(GaussianValues):
         values = of_values(full, shares(point), numbers).draw(keys[4])
         return point._replace(values=values, numbers=numbers)
 
-    def draw_weights_given(self, key: Key, rows: Rows, point: Point) -> Point:
+    def draw_weights_given(self, key: Key, rows: Table, point: Point) -> Point:
         """The weights of one feature given those of all others, of all rows at once.
 
         Given its precision w, drawn first, a weight is Gaussian: of precision `w + noise_precision sum_d a_kd^2`.

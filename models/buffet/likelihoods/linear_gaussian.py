@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.families.matrices import cholesky, solve_root
-from .contract import Active, Numbers, Point, Rows, Values, shares
+from .contract import Active, Numbers, Point, Table, Values, shares
 from .gaussian_noise import LOG_2PI, GaussianValues
 
 
@@ -53,7 +53,7 @@ class LinearGaussian(GaussianValues):
     Source: griffiths2011indian.
     """
 
-    def update(self, key: Key, rows: Rows, point: Point) -> Point:
+    def update(self, key: Key, rows: Table, point: Point) -> Point:
         keys = jax.random.split(key, 4)
         point = point._replace(numbers=self.numbers_given(keys[0], keys[1], rows, point))
         values = of_values(self.filled(keys[2], rows, point), shares(point), point.numbers).draw(keys[3])

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from ....factors.arrays import Array, Key
 from .binary_values import BinaryValues, update_binary
-from .contract import Numbers, Point, Rows, totals
+from .contract import Numbers, Point, Table, totals
 from .learned import Beta, slice_beta
 
 
@@ -41,14 +41,14 @@ class NoisyOr(BinaryValues):
     def mean_entry(self, total: Array, numbers: Numbers) -> Array:
         return 1.0 - numbers["quiet"] * numbers["attenuation"] ** total
 
-    def update(self, key: Key, rows: Rows, point: Point) -> Point:
+    def update(self, key: Key, rows: Table, point: Point) -> Point:
         keys = jax.random.split(key, 4)
         total = totals(point)
 
         def log_likelihood(numbers: Numbers) -> Array:
-            return jnp.sum(self.log_entry(rows.values, total, numbers), where=rows.seen)
+            return jnp.sum(rows.total(jnp.where(rows.seen, self.log_entry(rows.values, total, numbers), 0.0)))
 
-        used = jnp.any(point.active, axis=0)
+        used = rows.total(point.active) > 0
         numbers = self.numbers_given(keys, used, point.values, point.numbers, log_likelihood)
         return update_binary(keys[3], self, rows, point._replace(numbers=numbers), numbers["share"])
 

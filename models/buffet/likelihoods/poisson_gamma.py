@@ -18,7 +18,7 @@ from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, ModelError
 from ....factors.special import TINY, lgamma
-from .contract import Likelihood, Numbers, Point, Rows, Values, shares, totals
+from .contract import Likelihood, Numbers, Point, Rows, Table, Values, shares, totals
 from .learned import Gamma, check_gamma, draw_gamma, gamma_given, slice_gamma
 
 
@@ -73,15 +73,15 @@ class PoissonGamma(Likelihood):
     def mean_entry(self, total: Array, numbers: Numbers) -> Array:
         return numbers["base"] + jnp.maximum(total, 0.0)  # sums of what was added and taken away may end below zero
 
-    def update(self, key: Key, rows: Rows, point: Point) -> Point:
+    def update(self, key: Key, rows: Table, point: Point) -> Point:
         keys = jax.random.split(key, 3)
-        used = jnp.any(point.active, axis=0)
+        used = rows.total(point.active) > 0
         sizes = jnp.sum(jnp.where(used[:, None], point.values, 0.0))
         shapes = self.shape * jnp.sum(used) * point.values.shape[1]
         total = totals(point)
 
         def log_likelihood(base: Array) -> Array:
-            return jnp.sum(rows.values * jnp.log(base + total) - base, where=rows.seen)
+            return jnp.sum(rows.total(jnp.where(rows.seen, rows.values * jnp.log(base + total) - base, 0.0)))
 
         numbers = {
             "base": slice_gamma(keys[0], self.base, point.numbers["base"], log_likelihood),
@@ -89,7 +89,7 @@ class PoissonGamma(Likelihood):
         }
         return self.draw_values_given(keys[2], rows, point._replace(numbers=numbers))
 
-    def draw_values_given(self, key: Key, rows: Rows, point: Point) -> Point:
+    def draw_values_given(self, key: Key, rows: Table, point: Point) -> Point:
         """The values of one feature given those of all others, of all dimensions at once: slices of their logarithms.
 
         A value far below the base adds nothing that its entries show; its logarithm moves as the prior lets it.
@@ -105,12 +105,12 @@ class PoissonGamma(Likelihood):
 
             def log_density(z: Array) -> Array:
                 mean = self.mean_entry(without + has * jnp.exp(z), point.numbers)
-                entries = jnp.sum(rows.values * jnp.log(mean) - mean, axis=0, where=rows.seen & (has > 0.0))
-                return entries + self.shape * z - point.numbers["rate"] * jnp.exp(z)
+                entry = jnp.where(rows.seen & (has > 0.0), rows.values * jnp.log(mean) - mean, 0.0)
+                return rows.total(entry) + self.shape * z - point.numbers["rate"] * jnp.exp(z)
 
             start = jnp.log(jnp.maximum(values[place], TINY))
             moved, _ = slice_step(jax.random.fold_in(keys[1], place), log_density, start, width)
-            drawn = jnp.where(jnp.any(has > 0.0), jnp.exp(moved), prior[place])
+            drawn = jnp.where(rows.total(has > 0.0) > 0, jnp.exp(moved), prior[place])
             return jnp.asarray(values).at[place].set(drawn), without + has * drawn
 
         values, _ = jax.lax.fori_loop(0, point.values.shape[0], one, (point.values, totals(point)))

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from ....factors.arrays import Array, Key
 from ....factors.errors import UnsupportedError
 from .binary_values import update_binary
-from .contract import Likelihood, Numbers, Point, Rows, totals
+from .contract import Likelihood, Numbers, Point, Rows, Table, totals
 from .detection import Detection
 from .exponential_gaussian import ExponentialGaussian
 from .gaussian_noise import GaussianNoise
@@ -64,12 +64,12 @@ class RaisedNoise(Raised, _Noise):
         times = power / numbers["power"]
         return {**super().at_power(numbers, power), "noise_precision": numbers["noise_precision"] * times}
 
-    def noise_given(self, key: Key, rows: Rows, point: Point) -> Numbers:
+    def noise_given(self, key: Key, rows: Table, point: Point) -> Numbers:
         """Precision, times the power, and power; each entry counts so many times."""
         power = point.numbers["power"]
-        square = jnp.sum(jnp.where(rows.seen, (rows.values - totals(point)) ** 2, 0.0))
+        square = jnp.sum(rows.total(jnp.where(rows.seen, (rows.values - totals(point)) ** 2, 0.0)))
         half = 0.5 * power
-        noise = gamma_given(key, self.noise_precision, half * jnp.sum(rows.seen), half * square)
+        noise = gamma_given(key, self.noise_precision, half * jnp.sum(rows.total(rows.seen)), half * square)
         return {"noise_precision": power * noise, "power": power}
 
 
@@ -77,7 +77,7 @@ class RaisedNoise(Raised, _Noise):
 class RaisedGaussian(RaisedNoise, LinearGaussian):
     """`LinearGaussian` to a power; see `raised`."""
 
-    def numbers_given(self, noise_key: Key, value_key: Key, rows: Rows, point: Point) -> Numbers:
+    def numbers_given(self, noise_key: Key, value_key: Key, rows: Table, point: Point) -> Numbers:
         return super().numbers_given(noise_key, value_key, rows, point) | self.noise_given(noise_key, rows, point)
 
 
@@ -85,9 +85,9 @@ class RaisedGaussian(RaisedNoise, LinearGaussian):
 class RaisedExponential(RaisedNoise, ExponentialGaussian):
     """`ExponentialGaussian` to a power; see `raised`."""
 
-    def update(self, key: Key, rows: Rows, point: Point) -> Point:
+    def update(self, key: Key, rows: Table, point: Point) -> Point:
         keys = jax.random.split(key, 3)
-        used = jnp.any(point.active, axis=0)
+        used = rows.total(point.active) > 0
         sizes = jnp.sum(jnp.where(used[:, None], point.values, 0.0))
         rate = gamma_given(keys[1], self.rate, jnp.sum(used) * point.values.shape[1], sizes)
         numbers = self.noise_given(keys[0], rows, point) | {"rate": rate}
@@ -103,17 +103,17 @@ class RaisedNoisyOr(Raised, NoisyOr):
 class RaisedDetection(Raised, Detection):
     """`Detection` to a power; see `raised`."""
 
-    def update(self, key: Key, rows: Rows, point: Point) -> Point:
+    def update(self, key: Key, rows: Table, point: Point) -> Point:
         keys, power = jax.random.split(key, 4), point.numbers["power"]
         there, one = totals(point) > 0.5, rows.values > 0.5
 
         def count(which: Array) -> Array:
-            return power * jnp.sum(which & rows.seen)
+            return power * jnp.sum(rows.total(which & rows.seen))
 
         numbers = {
             "miss": beta_given(keys[0], self.miss, count(there & ~one), count(there & one)),
             "false": beta_given(keys[1], self.false, count(~there & one), count(~there & ~one)),
-            "share": self.draw_share(keys[2], point),
+            "share": self.share_given(keys[2], rows.total(point.active) > 0, point.values),
             "power": power,
         }
         return update_binary(keys[3], self, rows, point._replace(numbers=numbers), numbers["share"])

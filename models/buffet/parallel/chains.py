@@ -19,13 +19,14 @@ from ....engine.support import machine_code
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, ModelError, UnsupportedError
 from ....factors.switches import double_precision
-from ..likelihoods.contract import Numbers
+from ..likelihoods.contract import Likelihood, Numbers, Rows
 from ..likelihoods.linear_gaussian import LinearGaussian
 from ..samplers.law import Law
 from ..samplers.sampler import SMALLEST
 from .exact import exact_iteration
+from .given_values import values_iteration
 from .in_step import agreed
-from .shards import Shards, shards_of
+from .shards import Shards, gathered, shards_of
 from .synchronous import Iteration, Own, Shared, iteration
 
 AXIS = "shards"
@@ -70,7 +71,7 @@ def sample_in_shards(
     parts: Sequence[Any],
     key: Key,
     draws: int,
-    likelihood: LinearGaussian | None = None,
+    likelihood: Likelihood | None = None,
     law: Law | None = None,
     *,
     exact: bool = False,
@@ -90,11 +91,15 @@ def sample_in_shards(
     draw rows given values and weights of features, and nothing is off; but new features have values from the prior, and
     are found far more slowly. The draws depend on the key and the shards, not on how many processes have them.
 
+    The linear Gaussian model integrates values out while rows are drawn, and tells sums over rows twice an iteration.
+    Other likelihoods draw rows given values, and values given all rows: one message for each feature (`given_values`).
+
     Args:
-        parts: as of `shards_of`, numbers about zero: arrays or paths, of which each process reads its own alone.
+        parts: as of `shards_of`: arrays or paths, of which each process reads its own alone. Numbers about zero where
+            the likelihood is linear and Gaussian.
         key: a key of `jax.random`, the same in all processes.
         draws: kept.
-        likelihood: `LinearGaussian`, by default with both precisions learned.
+        likelihood: of `buffet.likelihoods`, without weights; by default `LinearGaussian`, both precisions learned.
         law: the prior of the matrix; by default the Indian buffet process, its mass learned under Gamma(1, 1).
         exact: whether shards draw rows given values and weights. For laws without a discount.
         inner: sweeps of each shard between two messages.
@@ -110,16 +115,18 @@ def sample_in_shards(
 
     Raises:
         ModelError: an argument out of range.
-        DataError: bad shards, or a checkpoint of another run.
-        UnsupportedError: `exact` and a law with a discount.
+        DataError: bad shards, entries that the likelihood gives no probability, or a checkpoint of another run.
+        UnsupportedError: `exact` and a law with a discount; a likelihood with weights of rows.
 
     Source: doshivelez2009large.
     """
-    gaussian, law = LinearGaussian() if likelihood is None else likelihood, Law() if law is None else law
-    _check(gaussian, law, exact, inner)
+    likelihood, law = LinearGaussian() if likelihood is None else likelihood, Law() if law is None else law
+    _check(likelihood, law, exact, inner)
     shards = shards_of(parts)
-    iterate = exact_iteration if exact else iteration
-    kernel = _Sampler(shards, gaussian, law, inner, mesh_of(mesh, shards), iterate).kernel()
+    likelihood.check(shards.values, shards.seen)
+    together = iteration if isinstance(likelihood, LinearGaussian) else values_iteration
+    iterate = exact_iteration if exact else together
+    kernel = _Sampler(shards, likelihood, law, inner, mesh_of(mesh, shards), iterate).kernel()
     own = None if checkpoint is None else f"{os.fspath(checkpoint)}.{jax.process_index()}"
     shown = progress if jax.process_index() == 0 else False
     asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every, "agree": agreed(own)}
@@ -128,11 +135,16 @@ def sample_in_shards(
     return ShardedChains(found, last.active[..., last.shared.owners > 0], shards.counts)
 
 
-def _check(gaussian: Any, law: Law, exact: bool, inner: Any) -> None:
+def _check(likelihood: Any, law: Law, exact: bool, inner: Any) -> None:
     if isinstance(inner, bool) or not isinstance(inner, int) or inner < 1:
         raise ModelError(f"inner= is a whole number of sweeps, at least 1; found {inner!r}.")
-    if not isinstance(gaussian, LinearGaussian):
-        raise ModelError(f"Shards tell each other sums that LinearGaussian has; found {type(gaussian).__name__}.")
+    if not isinstance(likelihood, Likelihood):
+        raise ModelError(f"likelihood= is one of cavity.models.buffet.likelihoods; found {likelihood!r}.")
+    if likelihood.weighted:
+        raise UnsupportedError(
+            f"Shards tell each other which rows have features, and no weights, which {type(likelihood).__name__} has. "
+            "Use sample_features, which has all rows."
+        )
     if exact and law.discount:
         raise UnsupportedError(f"exact=True is for laws without a discount; found {law.discount}. Leave exact= out.")
 
@@ -154,7 +166,7 @@ class _Sampler:
     """Iterations as a Markov chain for the driver of chains; all processes run it alike."""
 
     shards: Shards
-    gaussian: LinearGaussian
+    likelihood: Likelihood
     law: Law
     inner: int
     mesh: Mesh
@@ -165,7 +177,7 @@ class _Sampler:
 
     @functools.cached_property
     def identity(self) -> str:
-        words = repr((self.gaussian, self.law, self.inner, self.shards.every, self.shards.total)).encode()
+        words = repr((self.likelihood, self.law, self.inner, self.shards.every, self.shards.total)).encode()
         words += self.iterate.__name__.encode()
         return hashlib.sha256(words + self.shards.values.tobytes() + self.shards.seen.tobytes()).hexdigest()
 
@@ -181,16 +193,25 @@ class _Sampler:
             return jax.make_array_from_process_local_data(spec, np.asarray(local))
 
     def init(self, key: Key) -> Walk:
-        """No features, and precisions of the size of the data."""
+        """No features, and numbers of the size of the data."""
         shards, places = self.shards, self.law.features or SMALLEST
         with double_precision():
             mass, concentration = (np.asarray(each) for each in self.law.first())
-            first = self.gaussian.numbers_of_size(shards.square / shards.entries)
-            numbers: Numbers = {name: np.asarray(value) for name, value in first.items()}
+            numbers = self._first_numbers()
         active = np.zeros((*shards.values.shape[:2], places), bool)
         values = np.zeros((places, shards.values.shape[2]))
         nothing = np.zeros(places), np.array(-np.inf), np.array(True)
         return Walk(active, Shared(values, numbers, mass, concentration, *nothing))
+
+    def _first_numbers(self) -> Numbers:
+        """Alike in all processes: by the size of all data, or as the first shard has them."""
+        shards = self.shards
+        if isinstance(self.likelihood, LinearGaussian):
+            first = self.likelihood.numbers_of_size(shards.square / shards.entries)
+        else:
+            first = self.likelihood.first_numbers(Rows(shards.values[0], shards.seen[0]))
+        table = gathered(np.array([[float(value) for value in first.values()]]))
+        return {name: np.asarray(value) for name, value in zip(first, table[0], strict=True)}
 
     def step(self, key: Key, walk: Walk) -> Walk:
         """One iteration, repeated with more places where these did not suffice."""
@@ -198,7 +219,7 @@ class _Sampler:
             data = jax.random.key_data(key)
             with double_precision():
                 active, shared = _compiled(
-                    self.iterate, self.gaussian, self.law, self.shards.total, self.inner, self.mesh
+                    self.iterate, self.likelihood, self.law, self.shards.total, self.inner, self.mesh
                 )(np.asarray(data), self._dealt(walk.active), *self._data, walk.shared)
                 shared = jax.tree.map(lambda each: np.asarray(each.addressable_data(0)), shared)
             if shared.fits:
@@ -209,7 +230,7 @@ class _Sampler:
 
 @functools.cache
 def _compiled(
-    iterate: Iteration, gaussian: LinearGaussian, law: Law, total: int, inner: int, mesh: Mesh
+    iterate: Iteration, likelihood: Likelihood, law: Law, total: int, inner: int, mesh: Mesh
 ) -> Callable[..., Any]:
     axis = mesh.axis_names[0]
 
@@ -220,7 +241,7 @@ def _compiled(
         data: jax.Array, active: Array, values: Array, seen: Array, counts: Array, number: Array, shared: Shared
     ) -> Any:
         own = Own(active, values, seen, counts, number)
-        return iterate(jax.random.wrap_key_data(data), own, shared, gaussian, law, total, inner, gather)
+        return iterate(jax.random.wrap_key_data(data), own, shared, likelihood, law, total, inner, gather)
 
     dealt, whole = PartitionSpec(axis), PartitionSpec()
     specs = (whole, dealt, dealt, dealt, dealt, dealt, whole)

@@ -7,7 +7,7 @@ part at once, for all know their values. The density of a level is that of its o
 rows would not have: it would change with what other shards do in the meantime.
 
 Weights, levels and values of features that no row has are drawn anew in each iteration, given the matrix alone, and
-then forgotten; values given all rows come from sums as in the synchronous sampler. It mixes slowly: a new feature has
+then forgotten; values given all rows come from sums, as in the synchronous samplers. It mixes slowly: a new feature has
 values from the prior. Source: doshivelez2009large, teh2007stick.
 """
 
@@ -21,9 +21,10 @@ from jaxtyping import Float
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
-from ..likelihoods.contract import Point, Rows
-from ..likelihoods.linear_gaussian import LinearGaussian
+from ..likelihoods.contract import Likelihood, Point, Rows
+from ..likelihoods.linear_gaussian import LinearGaussian, Sums
 from ..samplers.law import Law
+from .given_values import given_all_rows
 from .synchronous import Gather, Own, Shared, drawn_given_rows, of_each, told
 
 
@@ -42,21 +43,21 @@ class Weights(NamedTuple):
 
 
 def exact_iteration(
-    key: Key, own: Own, shared: Shared, gaussian: LinearGaussian, law: Law, total: int, inner: int, gather: Gather
+    key: Key, own: Own, shared: Shared, likelihood: Likelihood, law: Law, total: int, inner: int, gather: Gather
 ) -> tuple[Array, Shared]:
     """The matrices of the own shards and what is shared after `inner` sweeps of all shards, of `total` rows.
 
     Given weights `w_k` and the level s of its shard an entry has the log odds `log w_k / (1 - w_k)`, and those of the
     likelihood, and of the level: `log(least / w_k)` where `w_k` is less than all weights that the shard's rows have.
     """
-    keys = jax.random.split(key, 6)
+    keys = jax.random.split(key, 7)
     weights = _weights_in_use(keys[0], shared, law, total)
     levels = jnp.full(own.number.shape, -jnp.inf)
     if law.features is None:
         levels = of_each(lambda active, number: _level(keys[1], weights, active, number), own.active, own.number)
         used = shared.owners > 0
         weights = _with_new(keys[2], weights, used, shared, total, jnp.min(gather(levels)))
-        values = gaussian.draw_values(keys[3], shared.numbers, *shared.values.shape)
+        values = likelihood.draw_values(keys[3], shared.numbers, *shared.values.shape)
         shared = shared._replace(values=jnp.where(used[:, None], shared.values, values))
 
     def swept(active: Array, values: Array, seen: Array, count: Array, number: Array, level: Array) -> Array:
@@ -65,21 +66,29 @@ def exact_iteration(
 
         def once(n: Array, active: jax.Array) -> jax.Array:
             drawn = (jax.random.fold_in(own_key, n), n % count, active, Rows(values, seen))
-            return active.at[n % count].set(_row(*drawn, reached, shared, gaussian, law))
+            return active.at[n % count].set(_row(*drawn, reached, shared, likelihood, law))
 
         return jax.lax.fori_loop(0, inner * count, once, active)
 
     active = of_each(swept, own.active, own.values, own.seen, own.counts, own.number, levels)
+    own, last = own._replace(active=active), keys[6]
+    if isinstance(likelihood, LinearGaussian):
+        sums = _filled_sums(keys[5], own, shared, likelihood, gather)
+        shared = drawn_given_rows(last, own, sums, shared, likelihood, law, total, gather)
+    else:
+        shared = given_all_rows(last, own, shared, likelihood, law, total, gather)
+    return active, shared._replace(fits=weights.fits)
+
+
+def _filled_sums(key: Key, own: Own, shared: Shared, gaussian: LinearGaussian, gather: Gather) -> Sums:
+    """Sums over the rows of all shards, what is not seen drawn given all else."""
 
     def filled(active: Array, values: Array, seen: Array, count: Array, number: Array) -> Array:
         point = Point(active, shared.values, jnp.zeros((0, 0)), shared.numbers)
-        found = gaussian.filled(jax.random.fold_in(keys[5], number), Rows(values, seen), point)
+        found = gaussian.filled(jax.random.fold_in(key, number), Rows(values, seen), point)
         return jnp.where((jnp.arange(len(found)) < count)[:, None], found, 0.0)
 
-    full = of_each(filled, active, own.values, own.seen, own.counts, own.number)
-    sums, own = told(active, full, gather), own._replace(active=active)
-    shared = drawn_given_rows(jax.random.fold_in(key, 1), own, sums, shared, gaussian, law, total, gather)
-    return active, shared._replace(fits=weights.fits)
+    return told(own.active, of_each(filled, own.active, own.values, own.seen, own.counts, own.number), gather)
 
 
 def _weights_in_use(key: Key, shared: Shared, law: Law, total: int) -> Weights:
@@ -127,18 +136,18 @@ def _with_new(key: Key, weights: Weights, used: Array, shared: Shared, total: in
 
 
 def _row(
-    key: Key, n: Array, active: Array, rows: Rows, weights: Weights, shared: Shared, gaussian: LinearGaussian, law: Law
+    key: Key, n: Array, active: Array, rows: Rows, weights: Weights, shared: Shared, likelihood: Likelihood, law: Law
 ) -> Array:
-    """The entries of one row, each given all others."""
+    """The entries of one row, each given all others, in the order of weights as in `slices`."""
     values, value, seen = shared.values, rows.values[n], rows.seen[n]
     u = draws.uniform(key, (active.shape[1],))
     threshold = jnp.log(u) - jnp.log1p(-u)
     others = jnp.sum(active, axis=0) > active[n]
     none = jnp.isneginf(weights.log_odds)
-    order = jnp.argsort(none, stable=True)  # places that hold a weight first
+    order = jnp.argsort(-weights.log_odds)  # places that hold none come last
 
     def log_density(total: Array) -> Array:
-        return jnp.sum(gaussian.log_entry(value, total, shared.numbers), where=seen)
+        return jnp.sum(likelihood.log_entry(value, total, shared.numbers), where=seen)
 
     def entry(i: Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         has, shown = now

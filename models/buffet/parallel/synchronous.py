@@ -74,7 +74,7 @@ class Own(NamedTuple):
 
 
 Iteration: TypeAlias = Callable[
-    [Key, Own, Shared, LinearGaussian, Law, int, int, Gather], tuple[Array, Shared]
+    [Key, Own, Shared, Any, Law, int, int, Gather], tuple[Array, Shared]
 ]  # what `iteration` is one of
 
 
@@ -127,17 +127,29 @@ def apart(active: Array, known: Array, number: Array, gather: Gather) -> tuple[A
     shard s goes to the free place after those of the shards before it. Source: doshivelez2009large.
     """
     new = jnp.any(active, axis=1) & ~known
+    to, fits = places_apart(new, known, number, gather)
+    return moved(active, new, to), fits
+
+
+def places_apart(new: Array, known: Array, number: Array, gather: Gather) -> tuple[Array, Array]:
+    """(shards, places) where each feature goes that is new, beyond the end for others; and whether there was room."""
     counts = gather(jnp.sum(new, axis=1))
     free = jnp.argsort(known, stable=True)  # free places first
-    room = known.size - jnp.sum(known)
 
-    def moved(active: jax.Array, new: Array, number: Array) -> Array:
+    def to(new: Array, number: Array) -> Array:
         first = jnp.sum(jnp.where(jnp.arange(counts.size) < number, counts, 0))
-        to = free[jnp.minimum(first + jnp.cumsum(new) - 1, known.size - 1)]
-        old = jnp.asarray(active & known)
-        return old.at[:, jnp.where(new, to, known.size)].set(active, mode="drop")
+        return jnp.where(new, free[jnp.minimum(first + jnp.cumsum(new) - 1, known.size - 1)], known.size)
 
-    return of_each(moved, active, new, number), jnp.sum(counts) <= room
+    return of_each(to, new, number), jnp.sum(counts) <= known.size - jnp.sum(known)
+
+
+def moved(active: Array, new: Array, to: Array) -> Array:
+    """The matrices of shards with what is new where it goes."""
+
+    def one(active: Array, new: Array, to: Array) -> Array:
+        return jnp.asarray(active & ~new).at[:, to].set(active, mode="drop")
+
+    return of_each(one, active, new, to)
 
 
 def drawn_given_rows(

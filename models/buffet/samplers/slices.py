@@ -139,12 +139,18 @@ def _draw_entries(key: Key, rows: Rows, state: State, sticks: Sticks, likelihood
 
 
 def _draw_row(key: Key, row: Row, state: State, sticks: Sticks, likelihood: Likelihood, law: Law) -> Row:
-    """The entries of one row, by the odds of the weights, of the level and of the likelihood."""
+    """The entries of one row, by the odds of the weights, of the level and of the likelihood.
+
+    In the order of weights, not of places: which places new weights are in depends on the entries, and a scan whose
+    order depends on what it draws does not leave the law as it is (one row without data had 7 % too many features).
+    """
     places = row.active.shape[0]
+    order = jnp.argsort(-sticks.log_odds)
     u = draws.uniform(key, (places,))
     threshold = jnp.log(u) - jnp.log1p(-u)
 
-    def one(place: Array, now: Row) -> Row:
+    def one(i: Array, now: Row) -> Row:
+        place = order[i]
         own = own_total(now, place)
         without = now.total - now.active[place] * own
         gain = log_density(now, without + own, state, likelihood) - log_density(now, without, state, likelihood)

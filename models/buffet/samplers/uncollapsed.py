@@ -9,7 +9,7 @@ their likelihood. Source: meeds2007modeling.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -121,10 +121,37 @@ def placed(row: Row, alone: Array, born: Array, values: Array, weights: Array, t
     return row._replace(active=active, values=table, weight=weight, total=total), fits
 
 
-def sweep_rows(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law, birth: Birth) -> Outcome:
-    """All rows, one after the other, given the values of features."""
+class OfRows(Protocol):
+    """The prior of a matrix, as a prior of each row given the others."""
+
+    @property
+    def features(self) -> int | None:
+        """As of `RowPrior`."""
+        ...
+
+    def of_row(self, row: Array, active: Array, state: State) -> RowPrior:
+        """Of this row given all others."""
+        ...
+
+
+def sweep_rows(
+    key: Key,
+    rows: Rows,
+    state: State,
+    likelihood: Likelihood,
+    law: OfRows,
+    birth: Birth,
+    elsewhere: Array | int = 0,
+    count: Array | int | None = None,
+) -> Outcome:
+    """All rows, one after the other, given the values of features.
+
+    Args:
+        elsewhere: (places,) how many rows of other shards have each feature.
+        count: how many of the rows there are, where others are padding.
+    """
     every, places = state.active.shape
-    counts = jnp.sum(state.active, axis=0)
+    counts = jnp.sum(state.active, axis=0) + elsewhere
 
     def one(n: Array, carry: tuple) -> tuple:
         active, values, weights, counts, fits, proposed, accepted = carry
@@ -150,7 +177,9 @@ def sweep_rows(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: 
 
     none = jnp.zeros((), int)
     start = state.active, state.values, state.weights, counts, jnp.bool_(True), none, none
-    active, values, weights, _, fits, proposed, accepted = jax.lax.fori_loop(0, every, one, start)
+    active, values, weights, _, fits, proposed, accepted = jax.lax.fori_loop(
+        0, every if count is None else count, one, start
+    )
     return Outcome(state._replace(active=active, values=values, weights=weights), fits, proposed, accepted)
 
 

@@ -24,7 +24,7 @@ from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, ModelError, UnsupportedError
 from ..checks import binary, positive, whole
-from ..likelihoods.contract import Likelihood, Numbers, Point, Rows, Values, shares, totals
+from ..likelihoods.contract import Likelihood, Numbers, Point, Rows, Table, Values, shares, totals
 from ..prior import IndianBuffet
 from ..sample import sample_restaurant
 
@@ -208,7 +208,7 @@ class CausedBits(Likelihood):
     def mean_entry(self, total: Array, numbers: Numbers) -> Array:
         return 1.0 - (1.0 - self.leak) * jnp.exp(-total)
 
-    def update(self, key: Key, rows: Rows, point: Point) -> Point:
+    def update(self, key: Key, rows: Table, point: Point) -> Point:
         keys, (first, second) = jax.random.split(key), self._shapes()
         (places, dimensions), had = point.values.shape, shares(point)
 

@@ -19,7 +19,7 @@ from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import ModelError, UnsupportedError
 from ....factors.families.matrices import cholesky, solve_root
-from ..likelihoods.contract import Numbers, Point, Rows, Weights, shares, totals
+from ..likelihoods.contract import Numbers, Point, Rows, Table, Weights, shares, totals
 from ..likelihoods.gaussian_noise import GaussianValues
 from ..likelihoods.linear_gaussian import of_values
 
@@ -88,7 +88,7 @@ class RelatedFactors(GaussianValues):
         """(features, features) of a row's weights given the genealogy."""
         return self.first_variance + self.rate * time_together(numbers["pairs"], numbers["ages"])
 
-    def update(self, key: Key, rows: Rows, point: Point) -> Point:
+    def update(self, key: Key, rows: Table, point: Point) -> Point:
         keys = jax.random.split(key, 6)
         point = self.draw_weights_given(keys[0], rows, point)
         numbers = {**point.numbers, **self.numbers_given(keys[1], keys[2], rows, point)}
@@ -97,7 +97,7 @@ class RelatedFactors(GaussianValues):
         values = of_values(full, shares(point), numbers).draw(keys[5])
         return point._replace(values=values, numbers=numbers)
 
-    def draw_weights_given(self, key: Key, rows: Rows, point: Point) -> Point:
+    def draw_weights_given(self, key: Key, rows: Table, point: Point) -> Point:
         """The weights of one feature given those of all others, of all rows at once: both the prior's conditional and
         what the entries tell are Gaussian. Weights of features that a row has not are drawn given those that it has."""
         noise, values = point.numbers["noise_precision"], point.values

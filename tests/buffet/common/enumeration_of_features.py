@@ -112,7 +112,7 @@ def frequencies_of(matrices, weights=None):
 
 
 @functools.partial(jax.jit, static_argnames=("sweep", "likelihood", "law", "steps"))
-def _matrices(key, rows, states, sweep, likelihood, law, steps):
+def drawn_matrices(key, rows, states, sweep, likelihood, law, steps):
     def one(key, state):
         def step(state, key):
             outcome = sweep(key, rows, state, likelihood, law)
@@ -134,7 +134,7 @@ def scores_of_sweep(sweep, likelihood, law, exact, values, chains=200, steps=60,
     states = prior_states(likelihood, law, len(values), values.shape[1], chains, law.features or places, seed)
     rows = Rows(values, np.ones(values.shape, bool))
     with jax.enable_x64(True):
-        active, fits = _matrices(jax.random.key(seed), rows, states, sweep, likelihood, law, steps)
+        active, fits = drawn_matrices(jax.random.key(seed), rows, states, sweep, likelihood, law, steps)
     assert np.all(fits), "more features than places: give more places, or a smaller mass"
     found = [frequencies_of(each) for each in np.asarray(active)[:, steps // 3 :]]
     likely = [each for each, probability in exact.classes.items() if probability > 0.02]
