@@ -13,6 +13,8 @@ from cavity.models.buffet.parallel.exact import exact_iteration
 from cavity.models.buffet.samplers import slices as module
 from cavity.models.buffet.samplers.law import Law
 from cavity.models.buffet.samplers.slices import slices
+from cavity.models.buffet.structured import MarkovLaw
+from cavity.models.buffet.structured.hidden_markov_sampler import forward_backward
 
 LEARNED = {
     "gaussian": LinearGaussian(noise_precision=(4.0, 2.0), value_precision=(4.0, 4.0)),
@@ -75,18 +77,18 @@ def test_entries_drawn_without_the_density_of_the_level_are_found_out(monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("sweep", "rows"),
+    ("sweep", "law", "rows"),
     [
-        (slices, 1),
-        (by_shards(exact_iteration, 1), 1),
-        pytest.param(by_shards(exact_iteration, 4), 4, marks=pytest.mark.slow),
+        pytest.param(slices, Law(1.0), 1, id="slices"),
+        pytest.param(by_shards(exact_iteration, 1), Law(1.0), 1, id="one shard"),
+        pytest.param(by_shards(exact_iteration, 4), Law(1.0), 4, id="four shards", marks=pytest.mark.slow),
+        pytest.param(forward_backward, MarkovLaw(1.0), 1, id="chains"),
     ],
-    ids=["slices", "one shard", "four shards"],
 )
-def test_without_data_the_number_of_features_keeps_its_law(sweep, rows):
+def test_without_data_the_number_of_features_keeps_its_law(sweep, law, rows):
     """In a scan in the order of places, with those of new weights last, one row came to have 7 % too many."""
-    law, likelihood, chains, steps = Law(1.0), NoisyOr(0.9, 0.2, 0.5), 8000, 4
-    states = prior_states(likelihood, law, rows, 1, chains, 48, seed=3)
+    likelihood, chains, steps = NoisyOr(0.9, 0.2, 0.5), 8000, 4
+    states = prior_states(likelihood, Law(1.0), rows, 1, chains, 48, seed=3)
     given = Rows(np.zeros((rows, 1)), np.zeros((rows, 1), bool))
     with jax.enable_x64(True):
         active, fits = drawn_matrices(jax.random.key(0), given, states, sweep, likelihood, law, steps)

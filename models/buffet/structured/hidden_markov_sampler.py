@@ -178,15 +178,20 @@ def with_empty_features(key: Key, chains: Chains, state: State, likelihood: Like
 
 
 def draw_columns(key: Key, rows: Rows, state: State, chains: Chains, likelihood: Likelihood, law: MarkovLaw) -> State:
-    """Each column given all others, all its rows at once."""
+    """Each column given all others, all its rows at once.
+
+    Of the process in the order of probabilities to come on: that of places depends on the columns, and a scan whose
+    order depends on what it draws does not leave the law as it is.
+    """
     places = state.values.shape[0]
+    order = jnp.argsort(-chains.come) if law.features is None else jnp.arange(places)
     u = draws.uniform(key, (places, state.active.shape[0]))
 
     def density(total: Array) -> Array:
         return jnp.sum(likelihood.log_entry(rows.values, total, state.numbers), axis=1, where=rows.seen)
 
-    def one(place: Array, carry: tuple) -> tuple:
-        active, total = carry
+    def one(i: Array, carry: tuple) -> tuple:
+        place, (active, total) = order[i], carry
         worth = state.weights[:, place] if state.weights.size else jnp.ones(active.shape[0])
         own = worth[:, None] * state.values[place]
         without = total - jnp.where(active[:, place, None], own, 0.0)
