@@ -69,7 +69,7 @@ def completed(posterior: Inferred, draws: Draws, n: int, key: Key) -> Draws:
         joint = Joint(posterior.model, posterior.binding)
         events = tuple(event for event in joint.contents.comparisons.values() if not _has_noise(event, draws))
         found = {**draws, **drawn_from_the_model(joint, draws, {*joint.data, *draws}, n, key, events)}
-        found |= _filled(posterior, found, n, jax.random.fold_in(key, 1))
+        found |= _filled(posterior, found, n, jax.random.fold_in(key, n))  # beside those of n draws
     names = (*posterior.model.randoms, *posterior.model.lets)
     return {name: found[name] for name in names if name in found}
 

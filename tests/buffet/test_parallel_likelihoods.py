@@ -9,11 +9,13 @@ from shards_as_sweeps import by_shards
 
 import cavity as cv
 from cavity.models.buffet.likelihoods import Detection, ExponentialGaussian, LaplaceICA, NoisyOr, PoissonGamma
+from cavity.models.buffet.likelihoods.raised import raised
 from cavity.models.buffet.parallel import sample_in_shards
 from cavity.models.buffet.parallel.exact import exact_iteration
 from cavity.models.buffet.parallel.given_values import told_apart, values_iteration
 from cavity.models.buffet.parallel.synchronous import Shared
 from cavity.models.buffet.samplers.law import Law
+from cavity.models.buffet.structured import CausedBits
 
 BUFFET = Law((8.0, 8.0), 1.0)
 FINITE = Law((8.0, 4.0), features=3)
@@ -99,8 +101,12 @@ def test_shards_find_the_reasons_of_tags(exact):
 
 def test_what_shards_cannot_do_is_told():
     given = [np.ones((3, 2))], jax.random.key(0), 2
-    with pytest.raises(cv.UnsupportedError, match="no weights, which LaplaceICA has"):
+    with pytest.raises(cv.UnsupportedError, match="LaplaceICA needs weights of rows"):
         sample_in_shards(*given, LaplaceICA())
+    with pytest.raises(cv.UnsupportedError, match="RaisedNoisyOr needs more than sums"):
+        sample_in_shards(*given, raised(NoisyOr()))
+    with pytest.raises(cv.UnsupportedError, match="CausedBits needs more than sums"):
+        sample_in_shards(*given, CausedBits((0.5, 0.5)))
     with pytest.raises(cv.ModelError, match=r"one of cavity\.models\.buffet\.likelihoods; found 'bernoulli'"):
         sample_in_shards(*given, "bernoulli")
     with pytest.raises(cv.DataError, match=r"entries 0 and 1; found 2\.0"):

@@ -117,7 +117,7 @@ def test_shards_find_what_the_images_show():
 
 def write_parts(place, what="numbers"):
     values, _ = block_images(62)
-    if what == "tags":
+    if what != "numbers":
         values = (values > 0.7).astype(float)
     values[::9, ::7] = np.nan
     for number, part in enumerate(np.array_split(values, shards_by_processes.SHARDS)):
@@ -145,6 +145,19 @@ def test_draws_are_the_same_for_any_number_of_processes(tmp_path, processes, wha
     shards_by_processes.main(str(tmp_path), what)
     told = [json.loads((tmp_path / f"found-{number}.json").read_text()) for number in (1, processes)]
     assert told[0] == told[1]
+
+
+@pytest.mark.slow
+def test_draws_of_counts_are_the_same_but_for_rounding(tmp_path):
+    """Rows of a process are computed at once, which rounds by how many there are."""
+    write_parts(tmp_path, "counts")
+    done = launched(2, "shards_by_processes.py", str(tmp_path), "counts")
+    assert done.returncode == 0, done.stderr[-3000:]
+    shards_by_processes.main(str(tmp_path), "counts")
+    one, two = (json.loads((tmp_path / f"found-{number}.json").read_text()) for number in (1, 2))
+    assert one["number_of_features"] == two["number_of_features"]
+    np.testing.assert_allclose(one["log_likelihood"], two["log_likelihood"], rtol=1e-10)
+    np.testing.assert_allclose(one["base"], two["base"], rtol=1e-10)
 
 
 @pytest.mark.slow

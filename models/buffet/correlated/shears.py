@@ -143,10 +143,10 @@ def sheared(key: Key, rows: Rows, state: State, likelihood: Likelihood) -> Step:
         return begin
 
     def one(i: Array, now: Step) -> Step:
-        own = jax.random.fold_in(key, i)
-        after = _shear(own, rows, now.state, likelihood, integral)
+        own = jax.random.split(jax.random.fold_in(key, i))
+        after = _shear(own[0], rows, now.state, likelihood, integral)
         after = after._replace(fits=now.fits & after.fits)
-        again = _birth_or_death(jax.random.fold_in(own, 1), rows, after.state, likelihood, integral)
+        again = _birth_or_death(own[1], rows, after.state, likelihood, integral)
         proposed = now.proposed + after.proposed + again.proposed
         return Step(again.state, after.fits & again.fits, proposed, now.accepted + after.accepted + again.accepted)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +44,8 @@ class BinaryValues(Likelihood):
 
     Every field is a probability, or the two parameters of the beta prior under which it is learned.
     """
+
+    by_sums: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name, given in self.given().items():

@@ -85,6 +85,7 @@ class Likelihood(abc.ABC):
 
     weighted: ClassVar[bool] = False  # whether each row has its own weight for each feature
     apart: ClassVar[bool] = True  # whether these are independent, and those of what a row has not are drawn anew
+    by_sums: ClassVar[bool] = False  # whether `update` reads of rows sums by `rows.total` alone: rows may be in shards
 
     @abc.abstractmethod
     def draw_numbers(self, key: Key) -> Numbers:
@@ -116,11 +117,7 @@ class Likelihood(abc.ABC):
 
     @abc.abstractmethod
     def update(self, key: Key, rows: Table, point: Point) -> Point:
-        """Values, weights and numbers drawn given all else, by steps that leave their conditional law as it is.
-
-        Without weights and without entries to fill in, all that is read of rows are sums by `rows.total`, so that rows
-        may be in shards.
-        """
+        """Values, weights and numbers drawn given all else, by steps that leave their conditional law as it is."""
 
     @abc.abstractmethod
     def check(self, values: Array, seen: Array) -> None:

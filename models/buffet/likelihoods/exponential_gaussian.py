@@ -7,6 +7,7 @@ integrated out.
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +37,7 @@ class ExponentialGaussian(GaussianNoise):
     Source: doshivelez2009correlated.
     """
 
+    by_sums: ClassVar[bool] = True
     rate: Gamma = (1.0, 1.0)
 
     def draw_numbers(self, key: Key) -> Numbers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -52,6 +52,8 @@ class LinearGaussian(GaussianValues):
 
     Source: griffiths2011indian.
     """
+
+    by_sums: ClassVar[bool] = True  # but for entries to fill in: `parallel.synchronous`
 
     def update(self, key: Key, rows: Table, point: Point) -> Point:
         keys = jax.random.split(key, 4)

@@ -8,6 +8,7 @@ was where slices leave .25.
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +39,7 @@ class PoissonGamma(Likelihood):
     Source: zhou2012beta.
     """
 
+    by_sums: ClassVar[bool] = True
     base: Gamma = (1.0, 1.0)
     shape: float = 1.0
     rate: Gamma = (1.0, 1.0)
@@ -95,11 +97,13 @@ class PoissonGamma(Likelihood):
         A value far below the base adds nothing that its entries show; its logarithm moves as the prior lets it.
         """
         keys = jax.random.split(key)
-        prior = self.draw_values(keys[0], point.numbers, *point.values.shape)
         width, had = jnp.ones(point.values.shape[1]), shares(point)
+        used = rows.total(had > 0.0) > 0
+        order = jnp.argsort(~used, stable=True)  # those that no row has come last, and are of their prior
+        values = jnp.where(used[:, None], point.values, self.draw_values(keys[0], point.numbers, *point.values.shape))
 
-        def one(place: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            values, total = carry
+        def one(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            place, (values, total) = order[i], carry
             has = had[:, place][:, None]
             without = total - has * values[place]
 
@@ -110,10 +114,10 @@ class PoissonGamma(Likelihood):
 
             start = jnp.log(jnp.maximum(values[place], TINY))
             moved, _ = slice_step(jax.random.fold_in(keys[1], place), log_density, start, width)
-            drawn = jnp.where(rows.total(has > 0.0) > 0, jnp.exp(moved), prior[place])
+            drawn = jnp.exp(moved)
             return jnp.asarray(values).at[place].set(drawn), without + has * drawn
 
-        values, _ = jax.lax.fori_loop(0, point.values.shape[0], one, (point.values, totals(point)))
+        values, _ = jax.lax.fori_loop(0, jnp.sum(used), one, (values, totals(point)))
         return point._replace(values=values)
 
     def check(self, values: Array, seen: Array) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +33,8 @@ else:
 
 class Raised(_Likelihood):
     """What stands before a likelihood in a class of both; its numbers have a "power"."""
+
+    by_sums: ClassVar[bool] = False
 
     def draw_numbers(self, key: Key) -> Numbers:
         return super().draw_numbers(key) | {"power": jnp.ones(())}

@@ -44,9 +44,10 @@ class ShardedChains:
     """Draws of what is shared.
 
     Attributes:
-        chains: draws by name, (1, draws, ...) each: number_of_features, mass, concentration, noise_precision,
-            value_precision, log_likelihood, values (K, dimensions) and owners (K,), the rows that have each feature,
-            with zeros where a draw has fewer features than the largest one.
+        chains: draws by name, (1, draws, ...) each: number_of_features, mass, concentration, the numbers of the
+            likelihood (noise_precision and value_precision by default), log_likelihood, values (K, dimensions) and
+            owners (K,), the rows that have each feature, with zeros where a draw has fewer features than the largest
+            one.
         active: (shards, rows, K) booleans, the last matrices of the shards of this process, and `counts` how many rows
             each has.
         counts: (shards,).
@@ -89,17 +90,19 @@ def sample_in_shards(
     Every shard goes over its rows `inner` times as if the other shards' rows stayed as they are. Chains of one shard
     are exact; with more the posterior is a little off, by what changes elsewhere in the meantime. With `exact` shards
     draw rows given values and weights of features, and nothing is off; but new features have values from the prior, and
-    are found far more slowly. The draws depend on the key and the shards, not on how many processes have them.
+    are found far more slowly. The draws depend on the key and the shards, not on how many processes have them (but for
+    rounding, where the likelihood is none of numbers).
 
     The linear Gaussian model integrates values out while rows are drawn, and tells sums over rows twice an iteration.
-    Other likelihoods draw rows given values, and values given all rows: one message for each feature (`given_values`).
+    Other likelihoods draw rows given values, and values given all rows: a message for each place of a feature, and for
+    counts, whose values are drawn by slices, some eighty for each feature (`given_values`).
 
     Args:
         parts: as of `shards_of`: arrays or paths, of which each process reads its own alone. Numbers about zero where
             the likelihood is linear and Gaussian.
         key: a key of `jax.random`, the same in all processes.
         draws: kept.
-        likelihood: of `buffet.likelihoods`, without weights; by default `LinearGaussian`, both precisions learned.
+        likelihood: of `buffet.likelihoods`, all but `LaplaceICA`; by default `LinearGaussian`, both precisions learned.
         law: the prior of the matrix; by default the Indian buffet process, its mass learned under Gamma(1, 1).
         exact: whether shards draw rows given values and weights. For laws without a discount.
         inner: sweeps of each shard between two messages.
@@ -116,14 +119,14 @@ def sample_in_shards(
     Raises:
         ModelError: an argument out of range.
         DataError: bad shards, entries that the likelihood gives no probability, or a checkpoint of another run.
-        UnsupportedError: `exact` and a law with a discount; a likelihood with weights of rows.
+        UnsupportedError: `exact` and a law with a discount; a likelihood with weights of rows, or of another kind.
 
     Source: doshivelez2009large.
     """
     likelihood, law = LinearGaussian() if likelihood is None else likelihood, Law() if law is None else law
     _check(likelihood, law, exact, inner)
     shards = shards_of(parts)
-    likelihood.check(shards.values, shards.seen)
+    likelihood.check(*(each.reshape((-1, each.shape[2])) for each in (shards.values, shards.seen)))
     together = iteration if isinstance(likelihood, LinearGaussian) else values_iteration
     iterate = exact_iteration if exact else together
     kernel = _Sampler(shards, likelihood, law, inner, mesh_of(mesh, shards), iterate).kernel()
@@ -140,10 +143,11 @@ def _check(likelihood: Any, law: Law, exact: bool, inner: Any) -> None:
         raise ModelError(f"inner= is a whole number of sweeps, at least 1; found {inner!r}.")
     if not isinstance(likelihood, Likelihood):
         raise ModelError(f"likelihood= is one of cavity.models.buffet.likelihoods; found {likelihood!r}.")
-    if likelihood.weighted:
+    if not likelihood.by_sums:
+        has = "weights of rows" if likelihood.weighted else "more than sums over rows"
         raise UnsupportedError(
-            f"Shards tell each other which rows have features, and no weights, which {type(likelihood).__name__} has. "
-            "Use sample_features, which has all rows."
+            f"Shards tell each other sums over rows; {type(likelihood).__name__} needs {has}. Use sample_features, "
+            "which has all rows."
         )
     if exact and law.discount:
         raise UnsupportedError(f"exact=True is for laws without a discount; found {law.discount}. Leave exact= out.")

@@ -5,8 +5,9 @@ shards' rows as they were told; features that shards found are given different p
 values and all numbers are drawn given the rows of all shards, of which the likelihood asks for sums alone. Where values
 can be integrated out sums are all that is told once, which mixes faster: `synchronous`, for the linear Gaussian model.
 
-What travels is `places dimensions` numbers for each shard and feature in turn, since the values of a feature are drawn
-given those of all others. Source: doshivelez2009large.
+What travels is `dimensions` numbers of each shard for each place in turn, since the values of a feature are drawn given
+those of all others; where they are drawn by slices, for each density that a slice asks for. All processes compute alike
+how many that are: they need processors of one kind. Source: doshivelez2009large.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ class CausedBits(Likelihood):
 
             def log_density(odds: Array) -> Array:
                 shown = without + has * jax.nn.softplus(odds)
-                seen = jnp.sum(self.log_entry(rows.values, shown, point.numbers), axis=0, where=rows.seen)
+                seen = rows.total(jnp.where(rows.seen, self.log_entry(rows.values, shown, point.numbers), 0.0))
                 return seen + first * jax.nn.log_sigmoid(odds) + second * jax.nn.log_sigmoid(-odds)
 
             now = values[place]
@@ -228,7 +228,7 @@ class CausedBits(Likelihood):
             own = jnp.maximum(jax.nn.softplus(drawn), TINY)
             return values.at[place].set(own), without + has * own
 
-        used = jnp.any(point.active, axis=0)[:, None]
+        used = rows.total(point.active)[:, None] > 0
         start = jnp.where(used, point.values, self.draw_values(keys[1], point.numbers, places, dimensions))
         values, _ = jax.lax.fori_loop(0, places, one, (start, totals(point)))
         return point._replace(values=values)

@@ -7,15 +7,19 @@ import sys
 import jax
 import numpy as np
 
-from cavity.models.buffet.likelihoods import LinearGaussian, NoisyOr
+from cavity.models.buffet.likelihoods import LinearGaussian, NoisyOr, PoissonGamma
 from cavity.models.buffet.parallel import sample_in_shards
 
 SHARDS = 4
-LIKELIHOODS = {"numbers": LinearGaussian(), "tags": NoisyOr((19.0, 1.0), (2.0, 8.0), (1.0, 4.0))}
+LIKELIHOODS = {
+    "numbers": LinearGaussian(),
+    "tags": NoisyOr((19.0, 1.0), (2.0, 8.0), (1.0, 4.0)),
+    "counts": PoissonGamma(),
+}
 
 
 def told(found):
-    names = {"number_of_features", "noise_precision", "quiet", "attenuation", "share", "log_likelihood"}
+    names = {"number_of_features", "noise_precision", "quiet", "attenuation", "share", "base", "log_likelihood"}
     return {name: np.asarray(found[name]).tolist() for name in sorted(names & set(found.chains.draws))}
 
 
