@@ -90,28 +90,22 @@ def sample_in_shards(
     Every shard goes over its rows `inner` times as if the other shards' rows stayed as they are. Chains of one shard
     are exact; with more the posterior is a little off, by what changes elsewhere in the meantime. With `exact` shards
     draw rows given values and weights of features, and nothing is off; but new features have values from the prior, and
-    are found far more slowly. The draws depend on the key and the shards, not on how many processes have them (but for
-    rounding, where the likelihood is none of numbers).
-
-    The linear Gaussian model integrates values out while rows are drawn, and tells sums over rows twice an iteration.
-    Other likelihoods draw rows given values, and values given all rows: a message for each place of a feature, and for
-    counts, whose values are drawn by slices, some eighty for each feature (`given_values`).
+    are found far more slowly. Draws depend on the key and the shards, not on how many processes have them (where the
+    likelihood is not of numbers: but for rounding).
 
     Args:
-        parts: as of `shards_of`: arrays or paths, of which each process reads its own alone. Numbers about zero where
-            the likelihood is linear and Gaussian.
+        parts: as of `shards_of`: arrays or paths, of which each process reads its own alone. Numbers are about zero.
         key: a key of `jax.random`, the same in all processes.
         draws: kept.
-        likelihood: of `buffet.likelihoods`, all but `LaplaceICA`; by default `LinearGaussian`, both precisions learned.
+        likelihood: of `buffet.likelihoods`, all but `LaplaceICA`; by default `LinearGaussian`.
         law: the prior of the matrix; by default the Indian buffet process, its mass learned under Gamma(1, 1).
         exact: whether shards draw rows given values and weights. For laws without a discount.
         inner: sweeps of each shard between two messages.
         warmup, thin, progress, every, max_seconds: as in `cavity.engine.mcmc.run.run`, counted in messages.
         mesh: devices of one axis, which the shards are dealt to; by default all devices of all processes, or the first
             one where there is one process.
-        checkpoint: the beginning of a file's name, of which each process has its own: with `.0` behind it and so on. A
-            run with the same key, shards and processes goes on from there, also where one of these was lost: from the
-            latest draw that all have written.
+        checkpoint: the beginning of a file's name, with `.0` behind it and so on for each process. The same run goes on
+            from there, also where a process was lost: from the latest draw that all have written.
 
     Returns:
         The draws.
@@ -127,15 +121,19 @@ def sample_in_shards(
     _check(likelihood, law, exact, inner)
     shards = shards_of(parts)
     likelihood.check(*(each.reshape((-1, each.shape[2])) for each in (shards.values, shards.seen)))
-    together = iteration if isinstance(likelihood, LinearGaussian) else values_iteration
-    iterate = exact_iteration if exact else together
-    kernel = _Sampler(shards, likelihood, law, inner, mesh_of(mesh, shards), iterate).kernel()
+    kernel = _Sampler(shards, likelihood, law, inner, mesh_of(mesh, shards), _iteration(likelihood, exact)).kernel()
     own = None if checkpoint is None else f"{os.fspath(checkpoint)}.{jax.process_index()}"
     shown = progress if jax.process_index() == 0 else False
     asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every, "agree": agreed(own)}
     found = run(kernel, key, draws, chains=1, checkpoint=own, max_seconds=max_seconds, **asked)
     last = found.states[0]
     return ShardedChains(found, last.active[..., last.shared.owners > 0], shards.counts)
+
+
+def _iteration(likelihood: Likelihood, exact: bool) -> Iteration:
+    if exact:
+        return exact_iteration
+    return iteration if isinstance(likelihood, LinearGaussian) else values_iteration
 
 
 def _check(likelihood: Any, law: Law, exact: bool, inner: Any) -> None:
