@@ -17,7 +17,7 @@ from shards_as_sweeps import by_shards
 
 import cavity as cv
 from cavity.engine.files.archive import write_archive
-from cavity.models.buffet.likelihoods import LinearGaussian, NoisyOr
+from cavity.models.buffet.likelihoods import LinearGaussian
 from cavity.models.buffet.likelihoods.contract import Rows
 from cavity.models.buffet.parallel import in_step, sample_in_shards, shards_of
 from cavity.models.buffet.parallel.synchronous import apart, iteration
@@ -215,7 +215,5 @@ def test_what_is_wrong_with_shards_is_told(tmp_path):
         shards_of([np.full((2, 2), np.nan)])
     with pytest.raises(cv.DataError, match="dealt evenly"):
         shards_of([])
-    with pytest.raises(cv.ModelError, match="found NoisyOr"):
-        sample_in_shards([good], jax.random.key(0), 2, NoisyOr())
     with pytest.raises(cv.ModelError, match=r"inner= is a whole number"):
         sample_in_shards([good], jax.random.key(0), 2, inner=0)
