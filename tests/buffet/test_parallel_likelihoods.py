@@ -86,12 +86,11 @@ def tags(rows, seed=0):
     return values, reasons
 
 
-@pytest.mark.parametrize("exact", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_shards_find_the_reasons_of_tags(exact):
+def test_shards_find_the_reasons_of_tags():
     values, reasons = tags(90)
     found = sample_in_shards(
-        np.array_split(values, 3), jax.random.key(1), 5, NoisyOr((19.0, 1.0), (2.0, 8.0), (1.0, 4.0)), exact=exact,
-        warmup=300 if exact else 25, progress=False,
+        np.array_split(values, 3), jax.random.key(1), 5, NoisyOr((19.0, 1.0), (2.0, 8.0), (1.0, 4.0)), warmup=25,
+        progress=False,
     )  # fmt: skip
     own = found["values"][0, -1]
     distances = [np.abs(own - reason).sum(axis=1).min() for reason in reasons]
