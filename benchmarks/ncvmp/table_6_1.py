@@ -177,6 +177,7 @@ def main():
     parser.add_argument("--runs", type=Path, default=reference_runs.RUNS / "infernet_softmax", help="Infer.NET's runs")
     parser.add_argument("--only", nargs="*", default=["Iris", "Glass", "Thyroid"])
     parser.add_argument("--splits", type=int, default=16)
+    parser.add_argument("--shares", type=float, nargs="*", default=[0.5, 0.75], help="of the rows, to train on")
     parser.add_argument("--no-probit", action="store_true", help="softmax alone")
     arguments = parser.parse_args()
     count = 2 if arguments.quick else arguments.splits
@@ -192,16 +193,17 @@ def main():
             show(page, name, f"{label}: test totals divided by N / 2, as the thesis seems to have them", found, 0.5)
         compare(page, label, found)
 
-    if "Iris" in arguments.only:
-        study("Iris", *iris(), 0.5, arguments.runs / "iris_splits16.csv")
-    if "Glass" in arguments.only:
-        x, y = glass(common.folder(arguments, "uci_glass"))
-        study("Glass", x, y, 0.5, arguments.runs / "glass_splits16.csv")
-        study("Glass", x, y, 0.75)
-    if "Thyroid" in arguments.only:
-        x, y = thyroid(common.folder(arguments, "uci_thyroid_ann"))
-        study("Thyroid", x, y, 0.5)
-        study("Thyroid", x, y, 0.75)
+    recorded = {("Iris", 0.5): "iris_splits16.csv", ("Glass", 0.5): "glass_splits16.csv"}
+    loaders = {
+        "Iris": iris,
+        "Glass": lambda: glass(common.folder(arguments, "uci_glass")),
+        "Thyroid": lambda: thyroid(common.folder(arguments, "uci_thyroid_ann")),
+    }
+    for name in arguments.only:
+        x, y = loaders[name]()
+        for share in arguments.shares[:1] if name == "Iris" else arguments.shares:  # Iris is that of 50:50
+            file = recorded.get((name, share))
+            study(name, x, y, share, None if file is None else arguments.runs / file)
     content = {label: {" ".join(key): one for key, one in found.items()} for label, found in results.items()}
     common.save(
         "_".join(["table_6_1", *map(str.lower, arguments.only)]), picture(results), splits=count, results=content
