@@ -200,7 +200,7 @@ def experiment(arguments, report):
         columns = ["", *several, "above kernels", "error", *(f"evidence {i + 1}" for i in range(len(runs))), "CPU s"]
         shape = splits[0][0].shape
         heading = f"{title}, {shape[0]} x {shape[1]}: held-out log density for each row"
-        cells = [[each if isinstance(each, str) else f"{each:.3f}" for each in row] for row in rows]
+        cells = [[each.replace("nan", "-") if isinstance(each, str) else f"{each:.3f}" for each in row] for row in rows]
         report.table(heading, NOTE, columns, cells, rows)
         learned(report, title, runs)
         base = runs[0]["kernel density"]["rows"].mean()
