@@ -1,4 +1,4 @@
-"""Chains of nonparametric sparse factor analysis on expression in breast cancer that meet: numbers of factors by sweep.
+"""Whether chains of nonparametric sparse factor analysis on expression in breast cancer meet: factors by sweep.
 
 226 genes, 251 individuals, as `breast.py` has them. Chains begin without factors and propose whole ones twenty times a
 sweep (decision 0040). Asked is a split R-hat of the number of factors under 1.05; the papers run 3000 sweeps.
