@@ -201,7 +201,7 @@ def main():
     }
     for name in arguments.only:
         x, y = loaders[name]()
-        for share in arguments.shares[:1] if name == "Iris" else arguments.shares:  # Iris is that of 50:50
+        for share in (0.5,) if name == "Iris" else arguments.shares:  # the figures printed for Iris are those of 50:50
             file = recorded.get((name, share))
             study(name, x, y, share, None if file is None else arguments.runs / file)
     content = {label: {" ".join(key): one for key, one in found.items()} for label, found in results.items()}

@@ -56,57 +56,55 @@ def slices(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law)
             f"slices draws the weights of processes without a discount; found {law.discount}. The sampler "
             "`uncollapsed` needs no weights, and takes it."
         )
-    keys = jax.random.split(key, 5)
+    keys, owners, rows_there = jax.random.split(key, 6), jnp.sum(state.active, axis=0), state.active.shape[0]
     if law.features is not None:
-        sticks = _weights_in_use(keys[0], state, state.mass / law.features, jnp.ones(()), jnp.bool_(True))
+        every = jnp.ones(owners.shape, bool)
+        sticks = weights_in_use(keys[0], owners, rows_there, state.mass / law.features, jnp.ones(()), every)
     else:
-        used = jnp.any(state.active, axis=0)
-        sticks = _weights_in_use(keys[0], state, jnp.zeros(()), state.concentration, used)
-        sticks = _with_new(keys[1], sticks, used, state)
+        used = owners > 0
+        sticks = weights_in_use(keys[0], owners, rows_there, jnp.zeros(()), state.concentration, used)
+        sticks = with_new(keys[1], sticks, used, rows_there, state, level_below(keys[5], sticks, used))
         state = _with_values(keys[2], state, used, likelihood)
-    state = _draw_entries(keys[3], rows, state, sticks, likelihood, law)
+    state = draw_entries(keys[3], rows, state, sticks, likelihood, law)
     none = jnp.zeros((), int)
     state = drawn_given_matrix(jax.random.split(keys[4]), rows, state, likelihood, law)
     return Outcome(state, sticks.fits, none, none)
 
 
-def _weights_in_use(key: Key, state: State, more: Array, concentration: Array, used: Array) -> Sticks:
+def weights_in_use(key: Key, owners: Array, rows: int, more: Array, concentration: Array, used: Array) -> Sticks:
     """`Beta(m_k + more, rows - m_k + concentration)` of features in use, from two gamma numbers each."""
-    owners, rows = jnp.sum(state.active, axis=0), state.active.shape[0]
     shapes = jnp.stack([owners + more, rows - owners + concentration], axis=1)
-    logs = draws.log_gamma(key, jnp.where(jnp.broadcast_to(used, owners.shape)[:, None], shapes, 1.0))
+    logs = draws.log_gamma(key, jnp.where(used[:, None], shapes, 1.0))
     log_odds = jnp.where(used, logs[:, 0] - logs[:, 1], -jnp.inf)
     return Sticks(log_odds, jax.nn.log_sigmoid(log_odds), jnp.bool_(True))
 
 
-def _with_new(key: Key, sticks: Sticks, used: Array, state: State) -> Sticks:
-    """Joined by the weights of no row that lie above the level, in the empty places one after the other."""
-    keys = jax.random.split(key, 3)
-    rows, places = state.active.shape
-    least = jnp.min(jnp.where(used, sticks.log_weight, 0.0))
-    deepest = -(least + jnp.log(draws.uniform(keys[0])))  # the level as `-log x`
+def with_new(key: Key, sticks: Sticks, used: Array, rows: int, state: State, level: Array) -> Sticks:
+    """Joined by the weights of no row that lie above the level, given by its logarithm, in the empty places one after
+    the other; `rows` may be more than those of the state."""
+    places = len(used)
     rate = state.mass * state.concentration
-    empty = jnp.argsort(used, stable=True)
-    room = places - jnp.sum(used)
-
-    def more(carry: tuple) -> Array:
-        return carry[1] < deepest
+    empty, room = jnp.argsort(used, stable=True), places - jnp.sum(used)
 
     def point(carry: tuple) -> tuple:
         tried, depth, number, found = carry
-        u = draws.uniform(jax.random.fold_in(keys[1], tried), (2,))
+        u = draws.uniform(jax.random.fold_in(key, tried), (2,))
         # (1 - x) of the point that is due, and the gap to the next one.
         kept = jnp.log(u[0]) < (rows + state.concentration - 1.0) * jnp.log(-jnp.expm1(-depth))
         at = jnp.where(kept & (number < room), empty[jnp.minimum(number, places - 1)], places)
         return tried + 1, depth - jnp.log(u[1]) / rate, number + kept, found.at[at].set(depth, mode="drop")
 
-    first = -jnp.log(draws.uniform(keys[2])) / rate
-    start = jnp.zeros((), int), first, jnp.zeros((), int), jnp.zeros(places)
-    _, _, number, depth = jax.lax.while_loop(more, point, start)
+    first = -jnp.log(draws.uniform(jax.random.fold_in(key, 0))) / rate
+    start = jnp.ones((), int), first, jnp.zeros((), int), jnp.zeros(places)
+    _, _, number, depth = jax.lax.while_loop(lambda carry: carry[1] < -level, point, start)
     new = depth > 0.0
-    log_weight = jnp.where(new, -depth, sticks.log_weight)
     log_odds = jnp.where(new, -jnp.log(jnp.expm1(jnp.where(new, depth, 1.0))), sticks.log_odds)
-    return Sticks(log_odds, log_weight, number <= room)
+    return Sticks(log_odds, jnp.where(new, -depth, sticks.log_weight), number <= room)
+
+
+def level_below(key: Key, sticks: Sticks, used: Array) -> Array:
+    """Logarithm of a uniform number below the least weight in use, or below one."""
+    return jnp.min(jnp.where(used, sticks.log_weight, 0.0)) + jnp.log(draws.uniform(key))
 
 
 def _with_values(key: Key, state: State, used: Array, likelihood: Likelihood) -> State:
@@ -121,33 +119,50 @@ def _with_values(key: Key, state: State, used: Array, likelihood: Likelihood) ->
     return state._replace(weights=jnp.where(used, state.weights, weights))
 
 
-def _draw_entries(key: Key, rows: Rows, state: State, sticks: Sticks, likelihood: Likelihood, law: Law) -> State:
-    """Every entry given all others and the weights, row by row."""
-    weights, values = state.weights, state.values
-
-    def one(n: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        active, owners = carry
-        weight = weights[n] if weights.size else jnp.zeros(0)
-        own = jnp.where(active[n], weight, 0.0) if weights.size else active[n].astype(float)
-        row = Row(rows.values[n], rows.seen[n], active[n], weight, own @ values, owners - active[n], values)
-        row = _draw_row(jax.random.fold_in(key, n), row, order, state, sticks, likelihood, law)
-        return jnp.asarray(active).at[n].set(row.active), row.others + row.active
-
-    order = jnp.argsort(-sticks.log_odds)
-    start = state.active, jnp.sum(state.active, axis=0)
-    active, _ = jax.lax.fori_loop(0, rows.values.shape[0], one, start)
-    return state._replace(active=active)
-
-
-def _draw_row(key: Key, row: Row, order: Array, state: State, sticks: Sticks, likelihood: Likelihood, law: Law) -> Row:
-    """The entries of one row, by the odds of the weights, of the level and of the likelihood.
+def draw_entries(
+    key: Key,
+    rows: Rows,
+    state: State,
+    sticks: Sticks,
+    likelihood: Likelihood,
+    law: Law,
+    count: Array | int | None = None,
+    sweeps: int = 1,
+) -> State:
+    """Every entry given all others and the weights, row by row.
 
     The order is that of weights, not of places: which places new weights are in depends on the entries, and a scan
     whose order depends on what it draws does not leave the law as it is (one row without data had 7 % too many
     features).
+
+    Args:
+        count: how many of the rows there are, where others are padding.
+        sweeps: over these rows.
     """
-    places = row.active.shape[0]
-    u = draws.uniform(key, (places,))
+    weights, values = state.weights, state.values
+    every = state.active.shape[0] if count is None else count
+    order = jnp.argsort(-sticks.log_odds)  # places that hold none come last
+    held = jnp.sum(~jnp.isneginf(sticks.log_odds))
+
+    def one(step: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        (active, owners), n = carry, step % every
+        weight = weights[n] if weights.size else jnp.zeros(0)
+        own = jnp.where(active[n], weight, 0.0) if weights.size else active[n].astype(float)
+        row = Row(rows.values[n], rows.seen[n], active[n], weight, own @ values, owners - active[n], values)
+        row = _draw_row(jax.random.fold_in(key, step), row, order, held, state, sticks, likelihood, law)
+        return jnp.asarray(active).at[n].set(row.active), row.others + row.active
+
+    start = state.active, jnp.sum(state.active, axis=0)
+    active, _ = jax.lax.fori_loop(0, sweeps * every, one, start)
+    return state._replace(active=active)
+
+
+def _draw_row(
+    key: Key, row: Row, order: Array, held: Array, state: State, sticks: Sticks, likelihood: Likelihood, law: Law
+) -> Row:
+    """The entries of one row, of the first `held` places in the order, by the odds of the weights, of the level and of
+    the likelihood."""
+    u = draws.uniform(key, row.active.shape)
     threshold = jnp.log(u) - jnp.log1p(-u)
 
     def one(i: Array, now: Row) -> Row:
@@ -158,10 +173,9 @@ def _draw_row(key: Key, row: Row, order: Array, state: State, sticks: Sticks, li
         if law.features is None:
             gain += _gain_of_level(place, now, sticks)
         drawn = threshold[place] < sticks.log_odds[place] + gain
-        drawn &= ~jnp.isneginf(sticks.log_odds[place])
         return now._replace(active=jnp.asarray(now.active).at[place].set(drawn), total=without + drawn * own)
 
-    return jax.lax.fori_loop(0, places, one, row)
+    return jax.lax.fori_loop(0, held, one, row)
 
 
 def _gain_of_level(place: Array, row: Row, sticks: Sticks) -> Array:
