@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from enumeration_of_features import distance, enumerate_features, frequencies_of, gaussian_evidence
 from geweke_of_features import geweke
-from passes_of_features import BUFFET, FINITE, passed, problem
+from passes_of_features import BUFFET, FINITE, passed, problem, with_gaps
 from scipy.special import gammaln
 
 from cavity.factors.errors import UnsupportedError
@@ -55,11 +55,17 @@ def test_the_printed_exponent_without_a_trace_is_another_density():
     assert abs(difference) > 0.1
 
 
-def test_conditionals_of_the_first_row_are_ratios_of_joint_probabilities():
-    """Prior odds times the ratio of evidences, for the first entry; Poisson times evidences, for births."""
-    active, full, numbers, tables, chances = problem(BUFFET, 3)
+@pytest.mark.parametrize("gaps", [False, True], ids=["all seen", "some missing"])
+def test_conditionals_of_the_first_row_are_ratios_of_joint_probabilities(gaps):
+    """Prior odds times the ratio of evidences, for the first entry; Poisson times evidences, for births. What is not
+    seen of the row itself is in none of them, what is drawn for others is data."""
+    given = problem(BUFFET, 3)
+    given = with_gaps(given, 4) if gaps else given
+    active, full, numbers, *_ = given
     seen = np.ones(full.shape, bool)
-    found = passed(collapsed_pass, active, full, numbers, tables, chances)
+    if gaps:
+        seen[0] = given.gaps.seen[0] = [True, False]
+    found = passed(collapsed_pass, *given)
     matrix = np.asarray(active)
     others = matrix[1:, 0].sum()
     assert others > 0

@@ -114,11 +114,16 @@ def log_marginal(values: Array, active: Active, numbers: Numbers) -> Array:
     return log_marginal_given(sums_of(values, active), jnp.sum(values**2), values.shape[0], numbers)
 
 
-def log_marginal_given(sums: Sums, square: Array, rows: int, numbers: Numbers) -> Array:
-    """The same from sums over rows, and the sum of the squares of all entries."""
+def log_marginal_given(
+    sums: Sums, square: Array, rows: int, numbers: Numbers, columns: Array | None = None
+) -> Array:  # fmt: skip
+    """The same from sums over rows, and the sum of the squares of all entries; or of those (dimensions,) columns only,
+    up to a constant, as the squares are those of all."""
     noise, own = numbers["noise_precision"], numbers["value_precision"]
     places, dimensions = sums.cross.shape
     found = of_values_given(sums, numbers)
+    whitened = found.whitened if columns is None else jnp.where(columns, found.whitened, 0.0)
+    number = dimensions if columns is None else jnp.sum(columns)
     volume = 0.5 * places * jnp.log(own) - jnp.sum(jnp.log(jnp.diagonal(found.root)))
-    flat = dimensions * (0.5 * rows * (jnp.log(noise) - LOG_2PI) + volume)
-    return flat - 0.5 * noise * square + 0.5 * jnp.sum(found.whitened**2)
+    flat = number * (0.5 * rows * (jnp.log(noise) - LOG_2PI) + volume)
+    return flat - 0.5 * noise * square + 0.5 * jnp.sum(whitened**2)

@@ -21,7 +21,7 @@ from ....factors.arrays import Array
 from ..likelihoods.contract import Active, Numbers
 from ..likelihoods.linear_gaussian import sums_of
 from ..samplers.beliefs import TOLERANCE, beliefs_of
-from ..samplers.passes import MOST, Chances, Pass, Tables
+from ..samplers.passes import MOST, Chances, Gaps, Pass, Tables
 
 # Reordering and contraction, but not "no infinities, no NaN": log odds are infinite where nothing is drawn.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
@@ -30,27 +30,32 @@ _kernel: Any = njit(**_OPTIONS)
 _inner: Any = njit(**(_OPTIONS | {"_nrt": False, "forceinline": True}))  # neither allocates nor counts references
 
 
-def accelerated_pass(active: Active, full: Array, numbers: Numbers, tables: Tables, chances: Chances) -> Pass:
+def accelerated_pass(
+    active: Active, full: Array, numbers: Numbers, tables: Tables, chances: Chances, gaps: Gaps | None = None
+) -> Pass:
     """The rows one after the other, from beliefs computed anew."""
     rows, places = active.shape
     beliefs = beliefs_of(sums_of(full, active), numbers)
     both = jnp.stack([numbers["noise_precision"], numbers["value_precision"]])
-    given = full, both, *tables, *chances, *beliefs.sums, beliefs.covariance, beliefs.mean
+    none = jnp.zeros((0, full.shape[1]))
+    unseen = (none, none) if gaps is None else (gaps.seen, gaps.normal)
+    given = full, both, *tables, *chances, *unseen, *beliefs.sums, beliefs.covariance, beliefs.mean
     shapes = tuple(each.shape for each in given)
-    results = (rows, places), (rows, MOST + 1), (2,)
+    results = (rows, places), (rows, MOST + 1), (2,), none.shape if gaps is None else full.shape
     words = jax.ShapeDtypeStruct((sum(math.prod(shape) for shape in results), 2), np.uint32)
     flags = jax.ShapeDtypeStruct((rows, places), bool)
     called = functools.partial(_called, shapes)
     active, found = jax.pure_callback(called, (flags, words), active, _packed(given), vmap_method="sequential")
     found = jax.lax.bitcast_convert_type(found, jnp.float64)
-    odds, births, (drift, fits) = _parts(found, results)
-    return Pass(active, fits > 0.0, odds, births, drift)
+    odds, births, (drift, fits), made = _parts(found, results)
+    return Pass(active, fits > 0.0, odds, births, drift, None if gaps is None else made)
 
 
 def _packed(given: Sequence[Array]) -> jax.Array:
     """All numbers in one array, as each argument of a call costs time, and as pairs of words, as JAX rounds numbers of
     calls to single precision where double precision is switched on for one thread only."""
-    return jax.lax.bitcast_convert_type(jnp.concatenate([jnp.ravel(each) for each in given]), jnp.uint32)
+    numbers = jnp.concatenate([jnp.ravel(each).astype(jnp.float64) for each in given])
+    return jax.lax.bitcast_convert_type(numbers, jnp.uint32)
 
 
 def _parts(numbers: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
@@ -61,14 +66,17 @@ def _parts(numbers: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
 
 def _called(shapes: tuple[tuple[int, ...], ...], active: Array, words: Array) -> tuple[np.ndarray, np.ndarray]:
     """The pass in NumPy arrays."""
-    full, both, odds, births, logistic, gumbel, *beliefs = _parts(_numbers(words), shapes)
+    full, both, odds, births, logistic, gumbel, seen, normal, *beliefs = _parts(_numbers(words), shapes)
     active, beliefs = np.array(active), [each.copy() for each in beliefs]
-    found = np.empty(active.size + len(active) * (MOST + 1) + 2)
-    log_odds, weights, end = _parts(found, (active.shape, (len(active), MOST + 1), (2,)))
+    made = seen.shape  # which entries are drawn anew: all of the data or none
+    found = np.empty(active.size + len(active) * (MOST + 1) + 2 + math.prod(made))
+    log_odds, weights, end, entries = _parts(found, (active.shape, (len(active), MOST + 1), (2,), made))
     log_odds.fill(-np.inf)
     weights.fill(0.0)
-    fits, drift = over_rows(active, full, both[0], both[1], odds, births, logistic, gumbel, *beliefs, log_odds, weights)
-    end[:] = drift, fits
+    full = full.copy()
+    given = both[0], both[1], odds, births, logistic, gumbel, seen, normal, *beliefs
+    end[::-1] = over_rows(active, full, *given, log_odds, weights)
+    entries[:] = full[: len(entries)]
     return active, found[:, None].view(np.uint32)
 
 
@@ -77,12 +85,17 @@ def _numbers(words: Array) -> np.ndarray:
 
 
 @_kernel
-def over_rows(active, full, noise, own, prior, births, logistic, gumbel, gram, cross, covariance, mean, odds, weights):
-    """Changes `active` and the four arrays of beliefs, fills log odds and log weights; returns (fits, drift)."""
-    rows, places = active.shape
+def over_rows(
+    active, full, noise, own, prior, births, logistic, gumbel, seen, normal,
+    gram, cross, covariance, mean, odds, weights,
+):  # fmt: skip
+    """Changes `active`, what of `full` is not seen, and the four arrays of beliefs; fills log odds and log weights;
+    returns (fits, drift)."""
+    (rows, places), dimensions = active.shape, full.shape[1]
     fits, drift = True, 0.0
     top = _top(gram) if len(births) else places  # places from here on are empty
-    left, v, others, alone = np.empty(full.shape[1]), np.empty(places), np.empty(places), np.empty(places, np.bool_)
+    left, v, others, alone = np.empty(dimensions), np.empty(places), np.empty(places), np.empty(places, np.bool_)
+    some, part, short = np.empty(dimensions, np.int64), np.empty(places * dimensions), np.empty(dimensions)
     for n in range(rows):
         has, value, singles = active[n], full[n], 0
         for k in range(top):
@@ -96,15 +109,55 @@ def over_rows(active, full, noise, own, prior, births, logistic, gumbel, gram, c
         if error > TOLERANCE:
             _renew(noise, own, top, gram, cross, covariance, mean)
             _product(has, top, covariance, v)
-        variance = _begin(has, value, noise, top, mean, v, left)
-        variance = _draw_entries(has, prior, others, logistic[n], top, covariance, mean, v, left, variance, odds[n])
+        told, rest, lacks = value, mean, left  # the columns in which the row is seen
+        if len(seen):
+            count = _which(seen[n], some)
+            told, rest, lacks = short[:count], part[: places * count].reshape((places, count)), left[:count]
+            _gather(some[:count], value, top, mean, told, rest)
+        variance = _begin(has, told, noise, top, rest, v, lacks)
+        variance = _draw_entries(has, prior, others, logistic[n], top, covariance, rest, v, lacks, variance, odds[n])
         if len(births):
-            number = _draw_number(singles, births, gumbel[n], own, variance, left, weights[n])
+            number = _draw_number(singles, births, gumbel[n], own, variance, lacks, weights[n])
             top, fitted = _place(has, alone, others, number, own, top, v)
             fits = fits and fitted
             variance += (number - singles) / own
+        if len(seen):
+            _fill(has, seen[n], normal[n], variance, top, mean, value, left)
         _put_back(has, value, variance, top, gram, cross, covariance, mean, v, left)
     return fits, drift
+
+
+@_inner
+def _which(seen, some):
+    """Fills the columns in which a row is seen; returns how many."""
+    count = 0
+    for d in range(len(seen)):
+        some[count] = d
+        count += seen[d] != 0.0
+    return count
+
+
+@_inner
+def _gather(some, value, top, mean, told, rest):
+    """Of a row and of all means only these columns."""
+    for d in range(len(some)):
+        told[d] = value[some[d]]
+    for j in range(top):
+        for d in range(len(some)):
+            rest[j, d] = mean[j, some[d]]
+
+
+@_inner
+def _fill(has, seen, normal, variance, top, mean, value, left):
+    """The entries of a row that are not seen, given its features; left = what its entries then lack of their mean."""
+    _clear(left, len(left))
+    for j in range(top):
+        if has[j]:
+            _plus(left, 1.0, mean[j], len(left))
+    for d in range(len(left)):
+        if seen[d] == 0.0:
+            value[d] = left[d] + math.sqrt(variance) * normal[d]
+        left[d] = value[d] - left[d]
 
 
 @_inner

@@ -18,10 +18,10 @@ from ....factors.arrays import Array, Key
 from ..likelihoods.contract import Numbers, Point, Rows
 from ..likelihoods.learned import draw_precision
 from ..likelihoods.linear_gaussian import LinearGaussian, Sums, of_values_given, sums_of
-from ..samplers.accelerated import pass_from
+from ..samplers.accelerated import drawn_pass
 from ..samplers.beliefs import beliefs_of
 from ..samplers.law import Law
-from ..samplers.passes import chances_of, tables_of
+from ..samplers.passes import tables_of
 from ..samplers.sampler import bucket
 from ..samplers.state import State
 from .telling import Told, in_places, told_of
@@ -166,12 +166,12 @@ def sweeps(
         tables = tables._replace(births=jnp.zeros(0))
 
     def once(i: Array, carry: tuple) -> tuple:
-        beliefs, active, fits = carry
-        chances = chances_of(jax.random.fold_in(keys[2], i), *active.shape)
-        beliefs, found = pass_from(beliefs, active, full, numbers, tables, chances, count)
-        return beliefs, found.active, fits & found.fits
+        beliefs, active, full, fits = carry
+        key = jax.random.fold_in(keys[2], i)
+        beliefs, found = drawn_pass(key, beliefs, active, full, rows.seen, numbers, tables, count)
+        return beliefs, found.active, found.full, fits & found.fits
 
-    beliefs, active, fits = jax.lax.fori_loop(0, plan.inner, once, (beliefs, active, jnp.bool_(True)))
+    beliefs, active, full, fits = jax.lax.fori_loop(0, plan.inner, once, (beliefs, active, full, jnp.bool_(True)))
     values = of_values_given(beliefs.sums, numbers).draw(keys[3])
     entries = gaussian.log_entry(rows.values, active.astype(float) @ values, numbers)
     return Swept(active, sums_of(full, active), full, entries, fits)

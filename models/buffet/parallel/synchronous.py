@@ -25,10 +25,10 @@ from ....factors.arrays import Array, Key
 from ..likelihoods.contract import Numbers, Point, Rows
 from ..likelihoods.learned import draw_precision
 from ..likelihoods.linear_gaussian import LinearGaussian, Sums, of_values_given, sums_of
-from ..samplers.accelerated import pass_from
+from ..samplers.accelerated import drawn_pass
 from ..samplers.beliefs import beliefs_of
 from ..samplers.law import Law
-from ..samplers.passes import MOST, chances_of, tables_of
+from ..samplers.passes import MOST, tables_of
 from ..samplers.state import State
 
 Gather: TypeAlias = Callable[[Array], Array]  # of (own shards, ...) of this device all shards', in their order
@@ -96,22 +96,21 @@ def iteration(
     before = told(own.active, full, gather)
     beliefs = beliefs_of(before, shared.numbers)
 
-    def swept(active: Array, full: Array, count: Array, number: Array) -> tuple[Array, Array]:
+    def swept(active: Array, full: Array, seen: Array, count: Array, number: Array) -> tuple[Array, Array, Array]:
         own = tables
         if law.features is None:  # where there are none yet the first shard finds some alone, lest each find the same
             births = jnp.where(jnp.isneginf(shared.log_likelihood) & (number > 0), none, tables.births)
             own = tables._replace(births=births)
 
         def once(i: Array, carry: tuple) -> tuple:
-            beliefs, active, fits = carry
-            chances = chances_of(jax.random.fold_in(jax.random.fold_in(keys[1], number), i), *active.shape)
-            beliefs, found = pass_from(beliefs, active, full, shared.numbers, own, chances, count)
-            return beliefs, found.active, fits & found.fits
+            beliefs, active, full, fits = carry
+            key = jax.random.fold_in(jax.random.fold_in(keys[1], number), i)
+            beliefs, found = drawn_pass(key, beliefs, active, full, seen, shared.numbers, own, count)
+            return beliefs, found.active, found.full, fits & found.fits
 
-        _, active, fits = jax.lax.fori_loop(0, inner, once, (beliefs, active, jnp.bool_(True)))
-        return active, fits
+        return jax.lax.fori_loop(0, inner, once, (beliefs, active, full, jnp.bool_(True)))[1:]
 
-    active, fits = of_each(swept, own.active, full, own.counts, own.number)
+    active, full, fits = of_each(swept, own.active, full, own.seen, own.counts, own.number)
     more = jnp.bool_(True)
     if law.features is None:
         active, more = apart(active, jnp.diagonal(before.gram) > 0, own.number, gather)

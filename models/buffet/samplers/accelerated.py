@@ -27,7 +27,20 @@ from ..likelihoods.contract import Active, Likelihood, Numbers, Rows
 from ..likelihoods.linear_gaussian import sums_of
 from .beliefs import TOLERANCE, Beliefs, beliefs_of, precision_of
 from .law import Law
-from .passes import MOST, Chances, Pass, RowPass, Tables, index_of, number_drawn, placed, sweep_by
+from .passes import (
+    MOST,
+    Chances,
+    Gaps,
+    Pass,
+    RowPass,
+    Tables,
+    chances_of,
+    gaps_of,
+    index_of,
+    number_drawn,
+    placed,
+    sweep_by,
+)
 from .state import Outcome, State
 
 
@@ -68,10 +81,12 @@ def fastest_pass() -> RowPass:
     return compiled
 
 
-def accelerated_pass(active: Active, full: Array, numbers: Numbers, tables: Tables, chances: Chances) -> Pass:
+def accelerated_pass(
+    active: Active, full: Array, numbers: Numbers, tables: Tables, chances: Chances, gaps: Gaps | None = None
+) -> Pass:
     """The rows one after the other, from beliefs computed anew."""
     start = beliefs_of(sums_of(full, active), numbers)
-    return pass_from(start, active, full, numbers, tables, chances)[1]
+    return pass_from(start, active, full, numbers, tables, chances, gaps=gaps)[1]
 
 
 def without_row(beliefs: Beliefs, has: Array, alone: Array, value: Array, numbers: Numbers) -> tuple[Beliefs, Array]:
@@ -106,9 +121,9 @@ class Row(NamedTuple):
     mean: jax.Array
     variance: jax.Array
 
-    def log_density(self, value: Array) -> Array:
-        """Of its entries, but for a constant."""
-        return _log_density(jnp.sum((value - self.mean) ** 2), self.variance, len(value))
+    def log_density(self, value: Array, seen: Array | None) -> Array:
+        """Of its entries that are seen, of all where None, but for a constant."""
+        return _log_density(*_squares(value - self.mean, seen), self.variance)
 
     def flipped(self, place: Array, beliefs: Beliefs) -> Row:
         """With one feature more or less."""
@@ -119,11 +134,20 @@ class Row(NamedTuple):
         return Row(self.has ^ (jnp.arange(len(self.has)) == place), v, mean, variance)
 
 
-def _log_density(square: Array, variance: Array, dimensions: int) -> Array:
-    return -0.5 * (dimensions * jnp.log(variance) + square / variance)
+def _squares(left: Array, seen: Array | None) -> tuple[Array, Array | int]:
+    """Sum and number of the squares of what is seen."""
+    if seen is None:
+        return jnp.sum(left**2), len(left)
+    return jnp.sum(jnp.where(seen, left, 0.0) ** 2), jnp.sum(seen)
 
 
-def draw_entries(one: Row, rest: Beliefs, value: Array, prior: Array, logistic: Array) -> tuple[Row, Array]:
+def _log_density(square: Array, number: Array | int, variance: Array) -> Array:
+    return -0.5 * (number * jnp.log(variance) + square / variance)
+
+
+def draw_entries(
+    one: Row, rest: Beliefs, value: Array, prior: Array, logistic: Array, seen: Array | None = None
+) -> tuple[Row, Array]:
     """The entries of features that the prior lets the row share, and the log odds of each."""
     index = jnp.arange(len(prior))
     last = jnp.max(jnp.where(jnp.isneginf(prior), 0, index + 1))  # places from here on are not drawn
@@ -131,24 +155,31 @@ def draw_entries(one: Row, rest: Beliefs, value: Array, prior: Array, logistic: 
     def entry(carry: tuple[Array, Row, Array, Array]) -> tuple[Array, Row, Array, Array]:
         place, one, now, odds = carry
         other = one.flipped(place, rest)
-        then, has, before = other.log_density(value), row(one.has, place), row(prior, place)
+        then, has, before = other.log_density(value, seen), row(one.has, place), row(prior, place)
         log_odds = before + jnp.where(has, now - then, then - now)
         drawn = jnp.where(jnp.isneginf(before), has, row(logistic, place) < log_odds)
         one, now = jax.tree.map(lambda new, old: jnp.where(drawn == has, old, new), (other, then), (one, now))
         return place + 1, one, now, jnp.where(index == place, log_odds, odds)
 
-    start = jnp.zeros((), int), one, one.log_density(value), jnp.full(len(prior), -jnp.inf)
+    start = jnp.zeros((), int), one, one.log_density(value, seen), jnp.full(len(prior), -jnp.inf)
     _, one, _, odds = jax.lax.while_loop(lambda carry: carry[0] < last, entry, start)
     return one, odds
 
 
 def draw_births(
-    one: Row, value: Array, alone: Array, others: Array, numbers: Numbers, births: Array, gumbel: Array
+    one: Row,
+    value: Array,
+    alone: Array,
+    others: Array,
+    numbers: Numbers,
+    births: Array,
+    gumbel: Array,
+    seen: Array | None = None,
 ) -> tuple[Row, Array, Array]:
     """The features that the row has alone, whether there were places for them, and the log weights of their number."""
     own = numbers["value_precision"]
     several = jnp.arange(MOST + 1) / own + one.variance - jnp.sum(alone) / own
-    weights = births + _log_density(jnp.sum((value - one.mean) ** 2), several, len(value))
+    weights = births + _log_density(*_squares(value - one.mean, seen), several)
     born, fits = placed(number_drawn(weights, gumbel, alone), others)
     more = (born.astype(int) - alone.astype(int)) / own
     return (
@@ -184,6 +215,7 @@ def pass_from(
     tables: Tables,
     chances: Chances,
     count: Array | None = None,
+    gaps: Gaps | None = None,
 ) -> tuple[Beliefs, Pass]:
     """The rows one after the other, and what is then believed of values, from what is believed given all rows.
 
@@ -196,23 +228,47 @@ def pass_from(
         anew = beliefs_of(course.beliefs.sums, numbers)
         fresh = jax.tree.map(lambda new, old: jnp.where(course.drifted, new, old), anew, course.beliefs)
         course = course._replace(beliefs=fresh, renewed=course.drifted, drifted=jnp.bool_(False))
-        return _until_drift(course, active, full, numbers, tables, chances, last)
+        return _until_drift(course, active, full, numbers, tables, chances, last, gaps)
 
     blank = Pass(active, jnp.bool_(True), jnp.zeros((rows, places)), jnp.zeros((rows, MOST + 1)), jnp.zeros(()))
+    if gaps is not None:
+        blank = blank._replace(full=full)
     start = Course(jnp.zeros((), int), jnp.bool_(False), jnp.bool_(False), beliefs, blank)
     end = jax.lax.while_loop(lambda course: course.next < last, go_on, start)
     return end.beliefs, end.found
 
 
+def drawn_pass(
+    key: Key, beliefs: Beliefs, active: Active, full: Array, seen: Array, numbers: Numbers, tables: Tables, count: Array
+) -> tuple[Beliefs, Pass]:
+    """`pass_from` by the random numbers of this key; what of the first `count` rows is not seen is drawn anew."""
+    given = beliefs, active, full, numbers, tables, chances_of(key, *active.shape), count
+
+    def whole() -> tuple[Beliefs, Pass]:
+        beliefs, found = pass_from(*given)
+        return beliefs, found._replace(full=full)
+
+    there = jnp.all(seen, axis=1) | (jnp.arange(len(seen)) >= count)
+    return jax.lax.cond(jnp.all(there), whole, lambda: pass_from(*given, gaps_of(key, seen)))
+
+
 @machine_code.native
 def _until_drift(
-    course: Course, active: Active, full: Array, numbers: Numbers, tables: Tables, chances: Chances, last: Array
+    course: Course,
+    active: Active,
+    full: Array,
+    numbers: Numbers,
+    tables: Tables,
+    chances: Chances,
+    last: Array,
+    gaps: Gaps | None,
 ) -> Course:
     """Rows up to the last, or to one where the covariance is off."""
 
     def visit(course: Course) -> Course:
         n, beliefs, found = course.next, course.beliefs, course.found
         has, value = row(active, n), row(full, n)  # as they were: of what is written nothing is read, lest it be copied
+        seen = None if gaps is None else row(gaps.seen, n)
         others = jnp.diagonal(beliefs.sums.gram) - has
         alone = has & (others == 0)
         rest, error = without_row(beliefs, has, alone, value, numbers)
@@ -220,16 +276,21 @@ def _until_drift(
         z = has.astype(value.dtype)
         v = _times(rest.covariance, z)
         one = Row(has, v, _times(rest.mean.T, z), jnp.sum(z * v) + 1.0 / jnp.asarray(numbers["noise_precision"]))
-        one, odds = draw_entries(one, rest, value, tables.odds[index_of(others)], row(chances.logistic, n))
+        one, odds = draw_entries(one, rest, value, tables.odds[index_of(others)], row(chances.logistic, n), seen)
         births, fits = jnp.zeros(MOST + 1), jnp.bool_(True)
         if tables.births.size:
             gumbel = row(chances.gumbel, n)
-            one, fits, births = draw_births(one, value, alone, others, numbers, tables.births, gumbel)
-        after = with_row(rest, one, value)
+            one, fits, births = draw_births(one, value, alone, others, numbers, tables.births, gumbel, seen)
+        made = value
+        if gaps is not None:
+            drawn = one.mean + jnp.sqrt(one.variance) * row(gaps.normal, n)
+            made = jnp.where(row(gaps.seen, n), value, drawn)
+        after = with_row(rest, one, made)
         beliefs = jax.tree.map(lambda new, old: jnp.where(drifted, old, new), after, beliefs)
         now = put(found.active, n, jnp.where(drifted, has, one.has))
         fits, drift = found.fits & (fits | drifted), jnp.maximum(found.drift, error)
-        found = Pass(now, fits, put(found.odds, n, odds), put(found.births, n, births), drift)
+        written = None if found.full is None else put(found.full, n, jnp.where(drifted, value, made))
+        found = Pass(now, fits, put(found.odds, n, odds), put(found.births, n, births), drift, written)
         return Course(n + jnp.where(drifted, 0, 1), drifted, jnp.bool_(False), beliefs, found)
 
     return jax.lax.while_loop(lambda course: (course.next < last) & ~course.drifted, visit, course)

@@ -1,15 +1,16 @@
 """What the samplers share that integrate the values of features out: a pass over the rows between draws of the rest.
 
 A sweep fills the entries that are not seen by a draw given all else, goes over the rows given the filled data alone,
-and draws values, numbers and the prior's own given the matrix. A pass is a function of arrays: the probabilities of the
-prior and all random numbers are tables that it is given, so that passes can be compared, and written in other ways.
+and draws values, numbers and the prior's own given the matrix. A row's own missing entries are integrated out while
+its features are drawn, and are then drawn given these, lest a row explain for ever what was once drawn for it. A pass
+is a function of arrays: the probabilities of the prior and all random numbers are tables that it is given, so that
+passes can be compared, and written in other ways.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -54,6 +55,18 @@ class Chances(NamedTuple):
     gumbel: Float[Array, "row number"]
 
 
+class Gaps(NamedTuple):
+    """Which entries are not seen, and the random numbers that they are drawn by.
+
+    Attributes:
+        seen: (rows, dimensions) booleans.
+        normal: (rows, dimensions), zeros where a pass takes the likeliest.
+    """
+
+    seen: Bool[Array, "row dimension"]
+    normal: Float[Array, "row dimension"]
+
+
 class Pass(NamedTuple):
     """What a pass found, and what it drew from.
 
@@ -63,6 +76,7 @@ class Pass(NamedTuple):
         odds: (rows, places) log odds of entries given all else, minus infinity for those that were not drawn.
         births: (rows, MOST + 1) log weights of the number of features that a row has alone, from that of none.
         drift: () the largest error seen in what the pass renews instead of computing it; 0 where there is none.
+        full: (rows, dimensions) the entries, those that are not seen drawn anew; None where all are seen.
     """
 
     active: Active
@@ -70,9 +84,15 @@ class Pass(NamedTuple):
     odds: Float[Array, "row place"]
     births: Float[Array, "row number"]
     drift: Float[Array, ""]
+    full: Float[Array, "row dimension"] | None = None
 
 
-RowPass: TypeAlias = Callable[[Active, Array, Numbers, Tables, Chances], Pass]
+class RowPass(Protocol):
+    """Goes over the rows of a matrix, given filled data; `gaps` where some entries are not seen."""
+
+    def __call__(
+        self, active: Active, full: Array, numbers: Numbers, tables: Tables, chances: Chances, gaps: Gaps | None = None
+    ) -> Pass: ...
 
 
 def tables_of(law: Law, rows: int, state: State) -> Tables:
@@ -96,20 +116,36 @@ def chances_of(key: Key, rows: int, places: int) -> Chances:
     return Chances(log(u / (1.0 - u)), gumbel)
 
 
+def gaps_of(key: Key, seen: Array) -> Gaps:
+    """Which entries a pass draws anew, and by what, for the key of its `chances_of`."""
+    return Gaps(seen, draws.normal(jax.random.fold_in(key, 2), seen.shape))  # of that key's parts the third
+
+
 def sweep_by(
     over_rows: RowPass, key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law, greedy: bool = False
 ) -> tuple[Outcome, Pass]:
     """A sweep whose matrix is drawn by this pass; `greedy`: each entry its likelier value."""
     gaussian = required(likelihood)
     keys = jax.random.split(key, 6)
-    full = gaussian.filled(keys[0], rows, state.point)
     every, places = state.active.shape
     chances = chances_of(keys[1], every, places)
     if greedy:
         chances = jax.tree.map(jnp.zeros_like, chances)
-    found = over_rows(state.active, full, state.numbers, tables_of(law, every, state), chances)
+    given = state.numbers, tables_of(law, every, state), chances
+
+    def whole() -> Pass:
+        full = jnp.asarray(rows.values, float)
+        return over_rows(state.active, full, *given)._replace(full=full)
+
+    def with_gaps() -> Pass:
+        full, gaps = gaussian.filled(keys[0], rows, state.point), gaps_of(keys[1], rows.seen)
+        if greedy:
+            gaps = gaps._replace(normal=jnp.zeros(full.shape))
+        return over_rows(state.active, full, *given, gaps)
+
+    found = jax.lax.cond(jnp.all(rows.seen), whole, with_gaps)
     state = state._replace(active=found.active)
-    state = state._replace(values=of_values(full, state.active, state.numbers).draw(keys[2]))
+    state = state._replace(values=of_values(found.full, state.active, state.numbers).draw(keys[2]))
     state = state._replace(numbers=gaussian.numbers_given(keys[3], keys[4], rows, state.point))
     if law.features is None:
         state = cleared(state)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cavity.models.buffet.samplers.law import Law
-from cavity.models.buffet.samplers.passes import chances_of, tables_of
+from cavity.models.buffet.samplers.passes import Gaps, chances_of, tables_of
 from cavity.models.buffet.samplers.state import State
 
 BUFFET = Law(mass=2.0, concentration=1.5)
@@ -23,6 +23,7 @@ class Problem(NamedTuple):
     numbers: dict
     tables: Any
     chances: Any
+    gaps: Any = None
 
 
 def problem(law, seed, rows=5, dimensions=2, places=12, features=4, noise=3.0, value=0.7):
@@ -43,6 +44,14 @@ def problem(law, seed, rows=5, dimensions=2, places=12, features=4, noise=3.0, v
     return Problem(active, full, jax.tree.map(np.asarray, numbers), tables, chances)
 
 
+def with_gaps(given, seed, share=0.4):
+    """The same problem with some entries that are not seen, one row without any."""
+    random = np.random.default_rng(seed)
+    seen = random.random(given.full.shape) >= share
+    seen[-1] = False
+    return given._replace(gaps=Gaps(seen, random.normal(size=seen.shape)))
+
+
 @functools.cache
 def _compiled(over_rows):
     return jax.jit(over_rows)
@@ -59,5 +68,7 @@ def assert_alike(one, other, tolerance=1e-9):
     np.testing.assert_array_equal(one.active, other.active)
     np.testing.assert_allclose(one.odds, other.odds, rtol=0.0, atol=tolerance)
     np.testing.assert_allclose(one.births, other.births, rtol=0.0, atol=tolerance)
+    if one.full is not None:
+        np.testing.assert_allclose(one.full, other.full, rtol=0.0, atol=tolerance)
     assert one.fits
     assert other.fits
