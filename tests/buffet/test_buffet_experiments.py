@@ -226,7 +226,7 @@ def test_made_data_are_a_draw_of_the_model(experiments):
     counts = [experiments["serial"].synthetic(20, seed=seed)[1].shape[1] for seed in range(300)]
     expected = 2.0 * np.sum(1.0 / np.arange(1, 21))
     assert abs(np.mean(counts) - expected) < 4.0 * np.sqrt(expected / 300)
-    values, has = experiments["serial"].synthetic(400, seed=1)
+    values, has, _ = experiments["serial"].synthetic(400, seed=1)
     left = values - has @ np.linalg.lstsq(has.astype(float), values, rcond=None)[0]
     assert np.sqrt(np.sum(left**2) / ((400 - has.shape[1]) * 10)) == pytest.approx(0.2, abs=0.01)
 

@@ -94,7 +94,7 @@ def chain_frequencies(sweep, law, missing, chains=256, steps=300):
     if missing:
         seen[missing] = False
     rows = Rows(jnp.where(seen, VALUES, 0.0), jnp.asarray(seen))
-    places = 8 if law.features is None else law.features
+    places = 12 if law.features is None else law.features
 
     def chain(key):
         numbers = {name: jnp.asarray(getattr(GIVEN, name)) for name in ("noise_precision", "value_precision")}

@@ -57,6 +57,22 @@ def test_held_out_entries_are_predicted(images):
     assert found.score > gaussian + 0.1
 
 
+def test_chains_from_the_prior_find_few_features_where_the_noise_is_known(monkeypatch):
+    """Eight features: from a draw of the prior, with little noise from the first sweep on, each row takes features of
+    its own, which it hardly ever gives up again."""
+    random = np.random.default_rng(0)
+    data = (random.random((100, 8)) < 0.2) @ (2.0 * random.normal(size=(8, 10)))
+    data += 0.2 * random.normal(size=data.shape)
+    given = LinearGaussian(noise_precision=25.0, value_precision=0.25)
+
+    def found():
+        return quick(data, 5, given, warmup=30)["number_of_features"][0, -1]
+
+    assert found() <= 14
+    monkeypatch.setattr(sampler, "SWEEPS", 0)
+    assert found() >= 25
+
+
 def test_what_is_held_out_is_not_seen(images):
     held = np.zeros(images.shape, bool)
     held[::3, ::4] = True

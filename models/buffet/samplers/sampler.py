@@ -21,6 +21,7 @@ from ....factors.arrays import Key
 from ....factors.switches import double_precision
 from ..likelihoods.contract import Likelihood, Numbers, Rows, totals
 from ..likelihoods.gaussian_noise import GaussianNoise
+from ..likelihoods.learned import LEAST, mean_square
 from ..prior import BetaBernoulli, IndianBuffet
 from ..sample import sample_finite, sample_restaurant
 from .law import Law
@@ -30,6 +31,7 @@ from .sweeps import OtherLaw, Sweep, name_of
 
 SMALLEST = 8  # places for features
 LOUD = 80.0  # times the noise variance that likelihoods begin with, for chains from the prior
+QUIETER, SWEEPS = 1.1, 100  # where it is given, it falls to that by such factors, in at most so many sweeps
 
 
 @runtime_checkable
@@ -116,10 +118,11 @@ class Sampler:
         return over_ones(self.rows, self.likelihood, self.law, self.sweep)
 
     def init(self, key: Key) -> State:
-        """A matrix from the prior, and values of its features too; or a draw of what was given."""
+        """A matrix from the prior and values of its features, after some sweeps with more noise where less is given; or
+        a draw of what was given."""
         if self.start is not None:
             return self._drawn(key, self.start)
-        keys = jax.random.split(key)
+        keys = jax.random.split(key, 3)
         rows = self.rows.values.shape[0]
         with double_precision():
             mass, concentration = (float(number) for number in self.law.first())
@@ -134,7 +137,24 @@ class Sampler:
         active = np.pad(matrix, [(0, 0), (0, places - matrix.shape[1])])
         empty = np.zeros((0, 0))
         state = State(active, np.zeros((0, 0)), empty, numbers, np.asarray(mass), np.asarray(concentration))
-        return _starts(self.likelihood, self.law, places)(keys[1], self._resident, state)
+        return self._quieted(keys[2], _starts(self.likelihood, self.law, places)(keys[1], self._resident, state))
+
+    def _quieted(self, key: Key, state: State) -> State:
+        """After sweeps with as much noise as features leave, which falls slowly, where the noise is given and less: a
+        first sweep with that would take every accident for a feature, and rows hardly ever give features up again."""
+        if not isinstance(self.likelihood, GaussianNoise) or isinstance(self.likelihood.noise_precision, tuple):
+            return state
+        given, first = float(self.likelihood.noise_precision), 4.0 / LOUD / max(mean_square(self.rows), LEAST)
+        for number in range(SWEEPS):
+            with double_precision():
+                left = self.rows.values - np.asarray(totals(state.point))
+            left = max(mean_square(self.rows._replace(values=left)), LEAST)
+            now = min(1.0 / left, first * QUIETER**number)
+            if now >= given:
+                break
+            state = state._replace(numbers={**state.numbers, "noise_precision": np.asarray(now)})
+            state = self.step(jax.random.fold_in(key, number), state)
+        return state
 
     def _drawn(self, key: Key, start: Start) -> State:
         active, values, numbers = start.draw(key)
