@@ -34,7 +34,7 @@ from .annealing import log_weights, weighed
 from .apart import by_workers
 from .estimators import Estimate, estimates
 from .found import Evidence
-from .ladder import equalised, first_ladder, rejections
+from .ladder import equalised, first_ladder, gap_of, rejections, rungs_for
 from .orders import Orders, orders_of, shares_of
 from .path import Path, summed
 from .replicas import BLOCK, LEAST, Ladder, Program, Replicas, Trace, begun, program, resized, round_trips, run
@@ -42,11 +42,8 @@ from .replicas import BLOCK, LEAST, Ladder, Program, Replicas, Trace, begun, pro
 METHODS, SWAPS = ("tempering", "annealing"), ("even-odd", "one")
 SWEEPS, PARTICLES, TEMPERATURES = 1024, 256, 256
 PILOT, LONGEST_PILOT = 12, 64  # rungs, and sweeps until their number is decided
-MOST_RUNGS = 80
 FEW = 128  # sweeps, of which one replica at least is expected to go up and down
 OF_COPIES = 2**30  # of a key, for copies that are made apart
-APART = 0.99  # rejection of a pair across which nothing is known
-ENOUGH, AMPLE = 2.0, 3.0  # times the barrier: rungs that serve, and how many are taken where there are fewer
 
 Show = Callable[[int], None]
 
@@ -327,13 +324,9 @@ def _tell_gaps(rejected: np.ndarray, ladder: Ladder, trips: int, sweeps: int) ->
 
     No estimate, nor its error, knows of what lies between, or of a phase that no replica has met.
     """
-    worst = int(np.argmax(rejected))
-    if rejected[worst] > APART:
-        warn(
-            f"Replicas at the inverse temperatures {ladder[worst]:.3g} and {ladder[worst + 1]:.3g} have hardly a state "
-            f"in common ({rejected[worst]:.1%} of their exchanges are rejected), so the log evidence may be off by "
-            "more than its standard error says. Leave ladder= out, or give more rungs there, replicas= or sweeps=."
-        )
+    gap = gap_of(rejected, ladder)
+    if gap is not None:
+        warn(f"{gap} Leave ladder= out, or give more rungs there, replicas= or sweeps=.")
     elif not trips and sweeps >= FEW:
         warn(
             f"No replica went from the reference to the posterior and back in {sweeps} sweeps over {len(ladder)} "
@@ -386,8 +379,7 @@ def _adapted(
         done += length
         rejected = rejections(trace.log_ratio, ladder)
         if rungs is None and (length == LONGEST_PILOT or last):
-            wanted = int(np.clip(np.ceil(AMPLE * rejected.sum()) + 1, PILOT, MOST_RUNGS))
-            count = wanted if count < ENOUGH * rejected.sum() + 1 else count
+            count = rungs_for(rejected, PILOT)
             now = resized(now, count) if count != len(ladder) else now
         ladder = equalised(ladder, rejected, count) if given is None else given
         length *= 2

@@ -12,6 +12,9 @@ from scipy.interpolate import PchipInterpolator
 
 from .replicas import Ladder
 
+APART = 0.99  # rejection of a pair across which nothing is known
+ENOUGH, AMPLE = 2.0, 3.0  # times the barrier: rungs that serve, and how many are taken where there are fewer
+MOST_RUNGS = 80
 LEAST = 1e-3  # rejection of a pair that is reckoned with, so that no two rungs fall on one
 NARROWEST, WIDEST = 1e-12, 0.5  # of the first step of the first ladder
 
@@ -40,3 +43,25 @@ def equalised(ladder: Ladder, rejected: Rejections, rungs: int) -> Ladder:
     found = PchipInterpolator(barrier, ladder)(np.linspace(0.0, barrier[-1], rungs))
     found[0], found[-1] = 0.0, 1.0
     return found
+
+
+def rungs_for(rejected: Rejections, least: int) -> int:
+    """How many rungs a barrier asks for: as many as there are where they serve, ample ones otherwise."""
+    barrier, count = rejected.sum(), len(rejected) + 1
+    wanted = int(np.clip(np.ceil(AMPLE * barrier) + 1, least, MOST_RUNGS))
+    return wanted if count < ENOUGH * barrier + 1 else count
+
+
+def gap_of(rejected: Rejections, ladder: Ladder) -> str | None:
+    """Which neighbours have hardly a state in common, as a sentence; None where all have.
+
+    No estimate of the evidence, nor its error, knows of what lies between.
+    """
+    worst = int(np.argmax(rejected))
+    if not rejected[worst] > APART:
+        return None
+    return (
+        f"Replicas at the inverse temperatures {ladder[worst]:.3g} and {ladder[worst + 1]:.3g} have hardly a state in "
+        f"common ({rejected[worst]:.1%} of their exchanges are rejected), so the log evidence may be off by more than "
+        "its standard error says."
+    )

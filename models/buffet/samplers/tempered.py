@@ -20,8 +20,9 @@ from ....engine.mcmc.bar import progress_bar
 from ....engine.mcmc.keys import generator
 from ....engine.support import machine_code
 from ....engine.support.user_numbers import table
+from ....engine.support.warn import warn
 from ....engine.tempering.estimators import Estimate, estimates
-from ....engine.tempering.ladder import equalised, first_ladder, rejections
+from ....engine.tempering.ladder import equalised, first_ladder, gap_of, rejections, rungs_for
 from ....factors.arrays import Array, Key
 from ....factors.errors import ModelError, UnsupportedError
 from ....factors.switches import double_precision
@@ -35,6 +36,7 @@ from .state import State
 from .sweeps import Sweep
 from .uncollapsed import uncollapsed
 
+PILOT = 8  # rungs of the first ladder, and the fewest
 FIRST = 200  # draws of the prior that the first ladder is made from
 
 
@@ -150,7 +152,7 @@ def temper(
     *,
     sweep: Sweep = uncollapsed,
     warmup: int = 100,
-    rungs: int = 8,
+    rungs: int | None = None,
     copies: int = 2,
     ladder: Sequence[float] | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
@@ -168,7 +170,8 @@ def temper(
         law: the prior of the matrix; by default the Indian buffet process, its mass learned under Gamma(1, 1).
         sweep: one transition, of `cavity.models.buffet.samplers`.
         warmup: sweeps before, half of them on a first ladder.
-        rungs: how many powers; half-way through the warmup they are set so that all pairs exchange equally often.
+        rungs: how many powers, by default as many as the rejections of exchanges ask for, 8 to 80. Half-way through the
+            warmup they are set so that all pairs exchange equally often.
         copies: independent ladders of chains.
         ladder: the powers, increasing from 0 to 1, instead.
         progress: as in `cavity.engine.mcmc.run.run`.
@@ -179,6 +182,7 @@ def temper(
     Raises:
         ModelError: a count out of range, or a ladder that is none. DataError: entries that the likelihood does not
             give, a row or column without any. UnsupportedError: a likelihood whose powers are not known, a discount.
+        A `CavityWarning` where two neighbours have hardly a state in common.
 
     Source: earl2005parallel, syed2022nonreversible.
     """
@@ -189,16 +193,25 @@ def temper(
     likelihood.check(values, seen)
     chains = Rungs(Rows(np.where(seen, values, 0.0), seen), likelihood, Law() if law is None else law, sweep)
     keys = jax.random.split(key, 2 + copies)
-    powers = np.asarray(ladder, float) if ladder is not None else _first(chains, keys[0], rungs)
+    powers = np.asarray(ladder, float) if ladder is not None else _first(chains, keys[0], rungs or PILOT)
     now = [chains.start(own, powers) for own in keys[2:]]
     with progress_bar(progress, "sweep") as show:
-        return _run(chains, keys[1], now, (warmup, sweeps), ladder is None, show)
+        found = _run(chains, keys[1], now, (warmup, sweeps), (ladder is None, rungs is None), show)
+    gap = gap_of(found.rejected, found.ladder)
+    if gap is not None:
+        warn(f"{gap} Leave ladder= and rungs= out, or give more of them, or a longer warmup=.")
+    return found
 
 
 def _run(
-    chains: Rungs, key: Key, now: list[Ladder], numbers: tuple[int, int], adapts: bool, show: Callable[[int, int], Any]
+    chains: Rungs,
+    key: Key,
+    now: list[Ladder],
+    numbers: tuple[int, int],
+    adapts: tuple[bool, bool],
+    show: Callable[[int, int], Any],
 ) -> Tempered:
-    """So many sweeps of warmup and so many that count; `adapts`: half-way through the warmup powers are set anew."""
+    """So many sweeps of warmup and so many that count; half-way through the warmup powers, and their number, adapt."""
     powers, total = now[0].powers, sum(numbers)
     states: list[State] = []
     logs: list[list[np.ndarray]] = []
@@ -206,9 +219,11 @@ def _run(
         own = jax.random.split(jax.random.fold_in(key, i), len(now))
         now = [chains.step(each, copy, i) for each, copy in zip(own, now, strict=True)]
         logs.append([copy.log_likelihood for copy in now])
-        if adapts and i + 1 == numbers[0] // 2:
-            powers = equalised(powers, rejections(np.array(logs[i // 2 :]), powers), len(powers))
-            now = [chains.moved(copy, powers) for copy in now]
+        if adapts[0] and i + 1 == numbers[0] // 2:
+            rejected = rejections(np.array(logs[i // 2 :]), powers)
+            count = rungs_for(rejected, PILOT) if adapts[1] else len(powers)
+            powers = equalised(powers, rejected, count)
+            now = [chains.moved(_nearest(copy, powers), powers) for copy in now]
         if i >= numbers[0]:
             states += [copy.states[-1] for copy in now]
         show(i + 1, total)
@@ -216,11 +231,17 @@ def _run(
     return Tempered(states, powers, found, rejections(found, powers))
 
 
-def _check(sweeps: int, warmup: int, rungs: int, copies: int, ladder: Sequence[float] | None) -> None:
+def _nearest(now: Ladder, powers: np.ndarray) -> Ladder:
+    """For each of other powers the state of the nearest rung."""
+    order = np.abs(now.powers[None, :] - powers[:, None]).argmin(axis=1)
+    return Ladder(now.powers[order], [now.states[i] for i in order], now.log_likelihood[order])
+
+
+def _check(sweeps: int, warmup: int, rungs: int | None, copies: int, ladder: Sequence[float] | None) -> None:
     for name, value, least in (
         ("sweeps", sweeps, 2),
         ("warmup", warmup, 0),
-        ("rungs", rungs, 2),
+        ("rungs", PILOT if rungs is None else rungs, 2),
         ("copies", copies, 1),
     ):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
