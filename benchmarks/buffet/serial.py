@@ -126,8 +126,7 @@ def effective(run):
 
 
 class Truth(NamedTuple):
-    """Where chains begin: at the features that made the data. Hidden entries are first drawn from these values, so that
-    zeros in their stead would be explained by features of their own for a thousand sweeps."""
+    """Where chains begin: at the features that made the data, as hidden entries are first drawn from their values."""
 
     active: np.ndarray
     values: np.ndarray
@@ -149,7 +148,9 @@ def mixing(report, arguments, sweeps, rows):
     note = (
         f"{sweeps} sweeps of five chains from the features that made the data, the second half kept; a tenth of the "
         "entries hidden. Effective draws for each draw, of the number of features and of the log likelihood (ArviZ); "
-        "mean squared error and mean log density of a hidden entry; features. Collapsed, published and accelerated "
+        "mean squared error and mean log density of a hidden entry; features. Semi-collapsed chains hardly leave the "
+        "matrix that they begin at, which is the right one, and predict by it; accelerated ones move. "
+        "Collapsed, published and accelerated "
         "steps draw one law, so that at equal effective draws their times compare as they are: one sweep of the first "
         "two from where the accelerated chain ended. Last column, table 4.2 (rows not stated, errors and likelihoods "
         "of other units): seconds a sweep; effective N; L2 error; log likelihood. The thesis' sampler is 57.6 times as "

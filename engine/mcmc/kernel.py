@@ -45,6 +45,7 @@ class Kernel(NamedTuple):
         grows: whether the shapes of states and records change. Records are then padded with zeros at the ends of axes.
         note: None, or `note(states) -> str`, a word for the progress bar.
         identity: of the data and the model, in any words: a checkpoint of another one is refused.
+        blank: None, or a state of the same form as `init` gives one, where that takes long: a checkpoint is read by it.
     """
 
     init: Callable[[Key], State]
@@ -55,3 +56,4 @@ class Kernel(NamedTuple):
     grows: bool = False
     note: Callable[[list[State]], str] | None = None
     identity: str = ""
+    blank: Callable[[Key], State] | None = None

@@ -143,9 +143,11 @@ def check_plan(
 
 def _begun(kernel: Kernel, keys: Keys, plan: Plan, checkpoint: str | os.PathLike[str] | None, total: int) -> Progress:
     """Where a run of so many transitions begins: at new starts, or where its checkpoint ends."""
-    starts = [kernel.init(jax.random.fold_in(keys[chain], 0)) for chain in range(plan["chains"])]
+    goes_on = checkpoint is not None and os.path.exists(checkpoint)
+    begin = kernel.blank if goes_on and kernel.blank is not None else kernel.init
+    starts = [begin(jax.random.fold_in(keys[chain], 0)) for chain in range(plan["chains"])]
     now = Progress(0, starts, [[] for _ in starts], [{} for _ in starts], [])
-    if checkpoint is not None and os.path.exists(checkpoint):
+    if checkpoint is not None and goes_on:
         now = _read(checkpoint, plan, starts, kernel)
     if kernel.reduce is not None and now.done > total:
         raise DataError(

@@ -186,7 +186,8 @@ def sample_features(
         held_out: (rows, dimensions) booleans: entries to predict and not to see.
         keep: "all", or "summaries": no features of single draws.
         start: what `fit_variational` gave, for chains to begin at draws of; by default they begin at draws of the
-            prior. Not for likelihoods with weights.
+            prior, and where the precision of Gaussian noise is given, at what these come to in at most 100 sweeps with
+            more noise, before the warmup and whatever `max_seconds`. Not for likelihoods with weights.
         workers: how many processes have a chain each at a time, or a pool as of `program.map`.
 
     Returns:

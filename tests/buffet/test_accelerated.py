@@ -177,29 +177,35 @@ def drifted(given):
         return Beliefs(right.sums, covariance, right.mean * (1.0 - 1e-4))
 
 
-def test_drift_that_matters_is_found_and_mended():
-    given = problem(BUFFET, 1)
-    _, found = passed(pass_from, drifted(given), *given[:5])
+@pytest.mark.parametrize("gaps", [False, True], ids=["all seen", "some missing"])
+def test_drift_that_matters_is_found_and_mended(gaps):
+    given = with_gaps(problem(BUFFET, 1), 2) if gaps else problem(BUFFET, 1)
+    _, found = passed(pass_from, drifted(given), *given[:5], None, given.gaps)
     assert found.drift > 1e-6
     assert_alike(found, passed(collapsed_pass, *given))
 
 
-def test_numba_mends_drift_that_matters():
+@pytest.mark.parametrize("gaps", [False, True], ids=["all seen", "some missing"])
+def test_numba_mends_drift_that_matters(gaps):
     in_numba()
     from cavity.models.buffet.numba_kernels.accelerated import over_rows
 
-    given = problem(BUFFET, 1)
+    given = with_gaps(problem(BUFFET, 1), 2) if gaps else problem(BUFFET, 1)
     beliefs = [np.array(leaf) for leaf in jax.tree.leaves(drifted(given))]
     active, odds, births = np.array(given.active), np.full(given.active.shape, -np.inf), np.zeros((ROWS, MOST + 1))
     both = (float(given.numbers[name]) for name in ("noise_precision", "value_precision"))
     tables, chances = (tuple(np.ascontiguousarray(each) for each in some) for some in given[3:5])
     none = np.zeros((0, given.full.shape[1]))
-    fits, drift = over_rows(active, np.array(given.full), *both, *tables, *chances, none, none, *beliefs, odds, births)
+    unseen = (given.gaps.seen.astype(float), given.gaps.normal) if gaps else (none, none)
+    full = np.array(given.full)
+    fits, drift = over_rows(active, full, *both, *tables, *chances, *unseen, *beliefs, odds, births)
     expected = passed(collapsed_pass, *given)
     assert fits
     assert drift > 1e-6
     np.testing.assert_array_equal(active, expected.active)
     np.testing.assert_allclose(odds, expected.odds, atol=1e-9)
+    if gaps:
+        np.testing.assert_allclose(full, expected.full, atol=1e-9)
 
 
 def test_greedy_passes_climb_to_a_matrix_that_no_single_entry_betters():

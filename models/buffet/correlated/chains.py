@@ -154,7 +154,7 @@ def sample_correlated(
         likelihood: what rows show of their features, of `cavity.models.buffet.likelihoods`.
         law: `DpIbp` or `IbpIbp`.
         sweep: of the samplers of independent features, by which each chain begins.
-        before: how many of those sweeps there are.
+        before: how many of those sweeps there are, after those of `sample_features` for a given noise.
         chains, warmup, thin, progress: as in `cavity.engine.mcmc.run.run`.
         start: what `fit_variational` gave, where those begin.
 

@@ -38,6 +38,12 @@ class Rows(NamedTuple):
         return jnp.sum(array, axis=0)
 
 
+class WholeRows(Rows):
+    """Rows whose entries are all seen, which is known before anything is compiled: sweeps have no steps for others."""
+
+    __slots__ = ()
+
+
 class Table(Protocol):
     """What is drawn given all rows reads: `Rows`, or the own ones of rows in shards, whose sums are over all shards."""
 

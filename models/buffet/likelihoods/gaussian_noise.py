@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
-from .contract import Likelihood, Numbers, Point, Rows, Table, Values, totals
+from .contract import Likelihood, Numbers, Point, Rows, Table, Values, WholeRows, totals
 from .learned import Gamma, check_gamma, draw_gamma, draw_precision, first_precision, mean_square
 
 LOG_2PI = 1.8378770664093453
@@ -100,6 +100,8 @@ class GaussianValues(GaussianNoise):
         """(rows, dimensions), the entries, those that are not seen drawn given all else."""
 
         values = jnp.asarray(rows.values, float)
+        if isinstance(rows, WholeRows):
+            return values
 
         def drawn() -> Array:
             return jnp.where(rows.seen, values, self.draw_entry(key, totals(point), point.numbers))

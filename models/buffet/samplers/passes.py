@@ -21,7 +21,7 @@ from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import UnsupportedError
 from ....factors.special import log
-from ..likelihoods.contract import Active, Likelihood, Numbers, Rows
+from ..likelihoods.contract import Active, Likelihood, Numbers, Rows, WholeRows
 from ..likelihoods.linear_gaussian import LinearGaussian, of_values
 from .law import Law, RowPrior
 from .state import Outcome, State, cleared
@@ -76,7 +76,7 @@ class Pass(NamedTuple):
         odds: (rows, places) log odds of entries given all else, minus infinity for those that were not drawn.
         births: (rows, MOST + 1) log weights of the number of features that a row has alone, from that of none.
         drift: () the largest error seen in what the pass renews instead of computing it; 0 where there is none.
-        full: (rows, dimensions) the entries, those that are not seen drawn anew; None where all are seen.
+        full: (rows, dimensions) the entries, those that are not seen drawn anew; None of a pass that was given no gaps.
     """
 
     active: Active
@@ -143,9 +143,11 @@ def sweep_by(
             gaps = gaps._replace(normal=jnp.zeros(full.shape))
         return over_rows(state.active, full, *given, gaps)
 
-    found = jax.lax.cond(jnp.all(rows.seen), whole, with_gaps)
+    found = whole() if isinstance(rows, WholeRows) else jax.lax.cond(jnp.all(rows.seen), whole, with_gaps)
+    full = found.full
+    assert full is not None
     state = state._replace(active=found.active)
-    state = state._replace(values=of_values(found.full, state.active, state.numbers).draw(keys[2]))
+    state = state._replace(values=of_values(full, state.active, state.numbers).draw(keys[2]))
     state = state._replace(numbers=gaussian.numbers_given(keys[3], keys[4], rows, state.point))
     if law.features is None:
         state = cleared(state)

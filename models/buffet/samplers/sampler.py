@@ -19,7 +19,7 @@ from ....engine.mcmc.kernel import Kernel
 from ....engine.support import machine_code
 from ....factors.arrays import Key
 from ....factors.switches import double_precision
-from ..likelihoods.contract import Likelihood, Numbers, Rows, totals
+from ..likelihoods.contract import Likelihood, Numbers, Rows, WholeRows, totals
 from ..likelihoods.gaussian_noise import GaussianNoise
 from ..likelihoods.learned import LEAST, mean_square
 from ..prior import BetaBernoulli, IndianBuffet
@@ -81,7 +81,8 @@ class Sampler:
         keep: names of what is recorded beside numbers: "active", "values", "fit" (the expected entries) and "entries"
             (log densities of the entries of `truth`), or none of them.
         truth: (rows, dimensions) the data with what is not seen; those of `rows` by default.
-        start: where chains begin, by default at a draw from the prior.
+        start: where chains begin, by default at a draw from the prior, or where it has come to in at most 100 sweeps
+            with more noise, where less is given.
     """
 
     def __init__(
@@ -94,7 +95,8 @@ class Sampler:
         truth: np.ndarray | None = None,
         start: Start | None = None,
     ) -> None:
-        self.rows = Rows(np.asarray(rows.values, float), np.asarray(rows.seen, bool))
+        values, seen = np.asarray(rows.values, float), np.asarray(rows.seen, bool)
+        self.rows = WholeRows(values, seen) if seen.all() else Rows(values, seen)
         self.likelihood, self.law, self.sweep, self.keep = likelihood, law, sweep, keep
         self.truth = self.rows.values if truth is None else truth
         self.start = start
@@ -102,7 +104,8 @@ class Sampler:
 
     def kernel(self) -> Kernel:
         """Of these transitions, one chain after the other."""
-        return Kernel(self.init, self.step, self.record, grows=True, note=_note, identity=self.identity)
+        asked = {"grows": True, "note": _note, "identity": self.identity, "blank": self._first}
+        return Kernel(self.init, self.step, self.record, **asked)
 
     @functools.cached_property
     def identity(self) -> str:
@@ -120,9 +123,14 @@ class Sampler:
     def init(self, key: Key) -> State:
         """A matrix from the prior and values of its features, after some sweeps with more noise where less is given; or
         a draw of what was given."""
+        first = self._first(key)
+        return first if self.start is not None else self._quieted(jax.random.fold_in(key, 2), first)
+
+    def _first(self, key: Key) -> State:
+        """The same without these sweeps."""
         if self.start is not None:
             return self._drawn(key, self.start)
-        keys = jax.random.split(key, 3)
+        keys = jax.random.split(key)  # of the key's parts two; `init` takes the third
         rows = self.rows.values.shape[0]
         with double_precision():
             mass, concentration = (float(number) for number in self.law.first())
@@ -137,7 +145,7 @@ class Sampler:
         active = np.pad(matrix, [(0, 0), (0, places - matrix.shape[1])])
         empty = np.zeros((0, 0))
         state = State(active, np.zeros((0, 0)), empty, numbers, np.asarray(mass), np.asarray(concentration))
-        return self._quieted(keys[2], _starts(self.likelihood, self.law, places)(keys[1], self._resident, state))
+        return _starts(self.likelihood, self.law, places)(keys[1], self._resident, state)
 
     def _quieted(self, key: Key, state: State) -> State:
         """After sweeps with as much noise as features leave, which falls slowly, where the noise is given and less: a

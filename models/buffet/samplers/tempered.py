@@ -169,9 +169,10 @@ def temper(
         likelihood: one that `raised` takes.
         law: the prior of the matrix; by default the Indian buffet process, its mass learned under Gamma(1, 1).
         sweep: one transition, of `cavity.models.buffet.samplers`.
-        warmup: sweeps before, half of them on a first ladder.
-        rungs: how many powers, by default as many as the rejections of exchanges ask for, 8 to 80. Half-way through the
-            warmup they are set so that all pairs exchange equally often.
+        warmup: sweeps before, half of them on the last ladder; below 8 that is the first one, chosen by draws of the
+            prior alone.
+        rungs: how many powers, by default as many as the rejections of exchanges ask for, 8 to 80. After an eighth, a
+            quarter and half of the warmup they are set so that all pairs exchange equally often.
         copies: independent ladders of chains.
         ladder: the powers, increasing from 0 to 1, instead.
         progress: as in `cavity.engine.mcmc.run.run`.
@@ -211,19 +212,20 @@ def _run(
     adapts: tuple[bool, bool],
     show: Callable[[int, int], Any],
 ) -> Tempered:
-    """So many sweeps of warmup and so many that count; half-way through the warmup powers, and their number, adapt."""
-    powers, total = now[0].powers, sum(numbers)
+    """So many sweeps of warmup and so many that count; `adapts`: the powers, and their number, in the warmup."""
+    powers, total, since = now[0].powers, sum(numbers), 0
+    rounds = {numbers[0] // part for part in (8, 4, 2)} if adapts[0] and numbers[0] >= 8 else set()
     states: list[State] = []
     logs: list[list[np.ndarray]] = []
     for i in range(total):
         own = jax.random.split(jax.random.fold_in(key, i), len(now))
         now = [chains.step(each, copy, i) for each, copy in zip(own, now, strict=True)]
         logs.append([copy.log_likelihood for copy in now])
-        if adapts[0] and i + 1 == numbers[0] // 2:
-            rejected = rejections(np.array(logs[i // 2 :]), powers)
+        if i + 1 in rounds:
+            rejected = rejections(np.array(logs[(since + i) // 2 :]), powers)  # of the later half on this ladder
             count = rungs_for(rejected, PILOT) if adapts[1] else len(powers)
             powers = equalised(powers, rejected, count)
-            now = [chains.moved(_nearest(copy, powers), powers) for copy in now]
+            now, since = [chains.moved(_nearest(copy, powers), powers) for copy in now], i + 1
         if i >= numbers[0]:
             states += [copy.states[-1] for copy in now]
         show(i + 1, total)

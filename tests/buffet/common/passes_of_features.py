@@ -68,6 +68,7 @@ def assert_alike(one, other, tolerance=1e-9):
     np.testing.assert_array_equal(one.active, other.active)
     np.testing.assert_allclose(one.odds, other.odds, rtol=0.0, atol=tolerance)
     np.testing.assert_allclose(one.births, other.births, rtol=0.0, atol=tolerance)
+    assert (one.full is None) == (other.full is None)
     if one.full is not None:
         np.testing.assert_allclose(one.full, other.full, rtol=0.0, atol=tolerance)
     assert one.fits
