@@ -39,17 +39,17 @@ def agrees(found, exact, known=0.0):
 
 
 def test_as_many_rungs_as_the_barrier_asks_for():
-    """Twelve rows of three columns with little noise: five rungs have pairs with hardly a state in common, and say so;
+    """Eight rows of two columns with little noise: three rungs have pairs with hardly a state in common, and say so;
     how many are taken by default agree with a ladder of many more."""
     random = np.random.default_rng(0)
-    data = (random.random((12, 2)) < 0.5) @ (2.0 * random.normal(size=(2, 3))) + 0.1 * random.normal(size=(12, 3))
+    data = (random.random((8, 2)) < 0.5) @ (2.0 * random.normal(size=(2, 2))) + 0.1 * random.normal(size=(8, 2))
     asked = {"sweep": accelerated_in_jax, "progress": False}
     likelihood, law = LinearGaussian(100.0, 0.25), Law(1.0, features=2)
     with pytest.warns(cv.CavityWarning, match="hardly a state in common"):
         few = temper(data, KEY, 20, likelihood, law, rungs=3, warmup=8, **asked)
     assert len(few.ladder) == 3
-    found = temper(data, KEY, 200, likelihood, law, warmup=80, **asked)
-    many = temper(data, jax.random.key(1), 200, likelihood, law, rungs=len(found.ladder) + 8, warmup=80, **asked)
+    found = temper(data, KEY, 150, likelihood, law, warmup=48, **asked)
+    many = temper(data, jax.random.key(1), 150, likelihood, law, rungs=len(found.ladder) + 6, warmup=48, **asked)
     assert 8 < len(found.ladder) <= 80
     assert found.rejected.max() < 0.9
     one, other = found.estimates["bridge"], many.estimates["bridge"]
