@@ -185,9 +185,8 @@ def sample_features(
         chains, warmup, thin, progress, checkpoint, every, max_seconds: as in `cavity.engine.mcmc.run.run`.
         held_out: (rows, dimensions) booleans: entries to predict and not to see.
         keep: "all", or "summaries": no features of single draws.
-        start: what `fit_variational` gave, for chains to begin at draws of; by default they begin at draws of the
-            prior, and where the precision of Gaussian noise is given, at what these come to in at most 100 sweeps with
-            more noise, before the warmup and whatever `max_seconds`. Not for likelihoods with weights.
+        start: what `fit_variational` gave, to begin at draws of it (not for likelihoods with weights); by default at
+            draws of the prior, or, where the noise is given, what 100 sweeps with more make of them, beside the warmup.
         workers: how many processes have a chain each at a time, or a pool as of `program.map`.
 
     Returns:
