@@ -128,6 +128,8 @@ class Link:
 
     `moments(argument, bound)` maps the argument's moments to those of the result; `bounds` are the names it accepts,
     the first is the default; `accuracy` states for each bound whether it is exact, a bound, or quadrature.
+    `jointly(argument)`, for a link of a plate, does so under the default for at most `most` elements with covariances,
+    a Vector.
 
     `site(out, mean, variance) -> Site`, for a link of a plate, is the EP operator of a category with these
     probabilities: by instance the log evidence, and by element of the plate, the last axis, the derivatives, for
@@ -141,6 +143,8 @@ class Link:
     bounds: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"exact": "exact"})
     site: Callable[..., Site] | None = None
     chance: Callable[..., Site] | None = None
+    jointly: Callable[..., Moments] | None = None
+    most: int = 0
     of: str = "real"
     source: str = ""
 

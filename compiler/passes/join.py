@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeGuard
 
+from ...factors import LINKS
 from ...factors.domains import Domain, real
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Term
@@ -39,6 +40,7 @@ from ..language.nodes import (
     moved,
     parents,
     union_plates,
+    unnamed,
 )
 from ..language.operations import DOT, SUM, TOGETHER
 from ..methods import EXACT
@@ -143,10 +145,14 @@ def dimension(member: Random, plates: tuple[Plate, ...], sizes: Mapping[str, int
 
 
 class ElementUse(NamedTuple):
-    """A variable in a linear form, and by which index data its element is chosen."""
+    """A variable in a linear form, and by which index data its element is chosen.
+
+    `end` tells the first from the last of the elements that a link of a plate takes.
+    """
 
     variable: Random
     place: tuple
+    end: tuple = ()
 
 
 Meeting = frozenset  # of the uses in one linear form
@@ -192,7 +198,7 @@ def _uses(draft: Draft, block: Block) -> list[Meeting] | None:
             centre, precision = gaussian_arguments(block)
             mean, *others = _forms(centre, known)
             return [mean | own, *others, *_forms(precision, known)]
-        return [own, *(form for arg in block.args.values() for form in _forms(arg, known))]
+        return [own, *(form for arg in block.args.values() for form in _forms_below(draft, block, arg))]
     except UnsupportedError:
         return None
 
@@ -200,6 +206,24 @@ def _uses(draft: Draft, block: Block) -> list[Meeting] | None:
 def shared_before(block: Block) -> bool:
     """Whether the block is a given belief that several variables share."""
     return applies(block.out, TOGETHER)
+
+
+def spans(expr: Expr, bound: str | None, sizes: Mapping[str, int]) -> TypeGuard[Apply]:
+    """Whether an expression is a link of a plate that takes elements with covariances, under this bound."""
+    if not isinstance(expr, Apply) or expr.over is None or expr.op not in LINKS:
+        return False
+    link = LINKS[expr.op]
+    return sizes.get(expr.over.name, link.most + 1) <= link.most and bound in (None, next(iter(link.bounds)))
+
+
+def _forms_below(draft: Draft, block: Block, arg: Expr) -> list[Meeting]:
+    """The linear forms of an argument; all elements of the one that a link of a plate takes meet in it."""
+    expr, known = unnamed(arg), known_in(draft)
+    if not spans(expr, block.method.bound, draft.sizes or {}) or known(expr):
+        return _forms(arg, known)
+    outer, *inner = _forms(expr.args[0], known)
+    ends = [(expr.option("over").name, end) for end in ("first", "last")]
+    return [Meeting(), Meeting(use._replace(end=end) for use in outer for end in ends), *inner]
 
 
 def _forms(expr: Expr, known: IsData) -> list[Meeting]:
@@ -260,9 +284,11 @@ def _parts(
     draft: Draft, group: tuple[Random, ...], uses: list[list[Meeting] | None]
 ) -> list[tuple[tuple[Random, ...], tuple[Plate, ...]]]:
     """The group with the plates of its joint belief, where that is affordable; else the parts of it that are."""
-    plates = group[0].plates if _aligned(group, uses) else ()
-    if _affordable(draft, group, plates):
-        return [(group, plates)]
+    apart = [[Meeting(use._replace(end=()) for use in form) for form in forms or []] for forms in uses]
+    choices = [group[0].plates if _aligned(group, own) else () for own in (uses, apart)]
+    for plates in dict.fromkeys(choices):  # where all elements are too many, those of each place
+        if _affordable(draft, group, plates):
+            return [(group, plates)]
     by_plates: dict[tuple[Plate, ...], list[Random]] = {}
     for member in group:
         by_plates.setdefault(member.plates, []).append(member)
@@ -270,10 +296,10 @@ def _parts(
     return [found for part in parts for found in _parts(draft, part, uses)]
 
 
-def _aligned(group: tuple[Random, ...], uses: list[list[Meeting] | None]) -> bool:
+def _aligned(group: tuple[Random, ...], uses: Sequence[list[Meeting] | None]) -> bool:
     """Whether elements meet only at the same place of the same plates."""
     forms = [_within(form, group) for forms in uses for form in forms or []]
-    together = all(len({use.place for use in form}) <= 1 for form in forms)
+    together = all(len({(use.place, use.end) for use in form}) <= 1 for form in forms)
     return together and len(group) > 1 and len({member.plates for member in group}) == 1
 
 
@@ -286,11 +312,21 @@ def _affordable(draft: Draft, group: tuple[Random, ...], plates: tuple[Plate, ..
     touching = [block for block in draft.blocks if names & set(block.latent)]
     if any(block.over is not None and block.over not in set(plates) for block in touching):
         return False  # its site needs elements that are independent
-    rows = max(math.prod(sizes.get(plate.name, 1) for plate in block.plates) for block in touching)
+    rows = max(_instances(block, sizes) * (1 if plates else _elements(block, sizes)) for block in touching)
     most = DIMENSIONS[draft.accuracy]
     if any(_is_summed(block) for block in touching):
         most = max(most, SUMMED)
     return total <= most and total * rows <= CELLS[draft.accuracy]
+
+
+def _instances(block: Block, sizes: Mapping[str, int]) -> int:
+    return math.prod(sizes.get(plate.name, 1) for plate in block.plates)
+
+
+def _elements(block: Block, sizes: Mapping[str, int]) -> int:
+    """How many elements a link of a plate takes in each instance; 1 where there is no such link."""
+    links = [arg for arg in map(unnamed, block.arguments) if spans(arg, block.method.bound, sizes)]
+    return max((sizes[link.option("over").name] for link in links), default=1)
 
 
 def _is_summed(block: Block) -> bool:

@@ -25,7 +25,7 @@ from ...factors.factor import Chain, Switch, Term
 from ...factors.families import FOR_DOMAIN, DivisorFamily, Family
 from ...factors.links.multinomial_probit import expected_choice
 from ...factors.links.probit import positive_site
-from ...factors.links.softmax import expected_softmax
+from ...factors.links.softmax import expected_softmax, expected_softmax_jointly
 from ...factors.moments import POINT_VARIANCE, Boolean, Category, Real, Vector
 from ...factors.quadrature.derived import completed
 from ...factors.roles import Process, ScalarGaussian, Table, gaussian_arguments
@@ -40,12 +40,13 @@ from ..distributions.cases import mixed
 from ..expressions.discrete_expressions import distribution
 from ..expressions.transformed import positive, probability
 from ..values.evaluate import gather, known, value
-from ..values.moments import moments
+from ..values.moments import moments, scores_together
 from ..values.operations import along, kept
 from ..values.plated import Placed, mapped, spread, to_event
 from ..values.scope import Scope
 
 _EXPECTED = {"softmax": expected_softmax, "multinomial_probit": expected_choice}  # means of links of a plate
+_JOINTLY = {"softmax": expected_softmax_jointly}  # where their elements have covariances
 Families = Mapping[str, Any]  # families by name
 
 
@@ -225,6 +226,8 @@ def _probability(expr: Expr, scope: Scope, families: Families) -> Placed:
             )
         return source
     assert isinstance(expr, Apply)
+    if (scores := scores_together(expr, scope)) is not None and expr.op in _JOINTLY:
+        return Placed(_JOINTLY[expr.op](scores.value.mean, scores.value.covariance), scores.plates)
     if expr.op in _EXPECTED:
         argument = to_event(moments(expr.args[0], scope, "real"), expr.option("over"))
         return Placed(_EXPECTED[expr.op](argument.value.mean, argument.value.variance), argument.plates)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from ..checks.trust import Trust
     from ..files.save import Contents
 
+NO_WEIGHT = 1e-3  # of the points, all together, that may not have converged
+
 
 @methods_checked("posterior")
 class Integrated(AnyPosterior):
@@ -161,8 +163,10 @@ class Integrated(AnyPosterior):
 
     @property
     def code(self) -> str:
-        """converged, or the code of the worst point."""
-        return CODES[int(np.max(self.mixture.outputs["code"]))]
+        """converged, or the code of the worst point but for those that together have no weight to speak of."""
+        lightest = np.argsort(self.weights)
+        light = lightest[np.cumsum(self.weights[lightest]) <= NO_WEIGHT]
+        return CODES[int(np.max(np.delete(np.asarray(self.mixture.outputs["code"]), light)))]
 
     @property
     def iterations(self) -> int:
@@ -194,10 +198,12 @@ class Integrated(AnyPosterior):
     def diagnosis(self) -> str:
         """One sentence on how the integration went."""
         size, heaviest = len(self.weights), float(self.weights.max())
+        left = int(np.sum(np.asarray(self.mixture.outputs["code"]) > 0)) if self.converged else 0
+        which = f"all points but {left}, which weigh nothing," if left else "every point"
         return (
             f"Integrated {', '.join(self._grid)} over {size} points, the heaviest with probability {heaviest:.2g}, "
             f"estimated error of the log evidence {self.error:.1g}; "
-            f"the inference at every point {'converged' if self.converged else 'did not converge: ' + self.code}."
+            f"the inference at {which} {'converged' if self.converged else 'did not converge: ' + self.code}."
         )
 
     def explain(self) -> str:

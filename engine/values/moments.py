@@ -10,19 +10,22 @@ import jax.numpy as jnp
 
 from ...compiler.algebra.averages import NUMBER, POLYNOMIAL
 from ...compiler.algebra.averaging import average
+from ...compiler.algebra.polynomial import Rewrite, monomials
 from ...compiler.algebra.sums import all_unrolled
 from ...compiler.language.atoms import Monomial
-from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random
-from ...compiler.passes.join import with_directions
+from ...compiler.language.nodes import Apply, Expr, Gather, IsData, Let, Random, parents
+from ...compiler.passes.join import Direction, spans, with_directions
+from ...factors import LINKS
+from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.families import FOR_DOMAIN
 from ...factors.families.base import Moments
-from ...factors.moments import BY_KIND, Vector
+from ...factors.moments import BY_KIND, Real, Vector
 from ...factors.scalars import READ_AS
 from .evaluate import gather, known, value
 from .joint_beliefs import member_moments
-from .operations import averaged
-from .plated import Placed
+from .operations import along, averaged, kept
+from .plated import Placed, mapped
 from .scope import Scope
 
 
@@ -51,16 +54,48 @@ def moments(expr: Expr, scope: Scope, kind: str | None = None) -> Placed:
 
 
 def _by_rule(expr: Expr, scope: Scope, kind: str) -> Placed:
+    if (scores := scores_together(expr, scope)) is not None:
+        assert isinstance(expr, Apply)
+        jointly = LINKS[expr.op].jointly
+        assert jointly is not None
+        return kept(expr, Placed(jointly(scores.value), scores.plates))
+    is_known, rewrite = _readers(scope)
+    rule = average(expr, kind, is_known, rewrite if scope.joints else None)
+    data = [value(e, scope) for e in rule.data]
+    return averaged(rule, scope, *data, *(moments(e, scope, own) for e, own in rule.parts))
+
+
+def _readers(scope: Scope) -> tuple[IsData, Rewrite]:
+    """What is known, and the members of a joint belief as inner products with it."""
+
     def is_known(e: Expr) -> bool:
         return known(e, scope)
 
     def rewrite(terms: list[Monomial]) -> list[Monomial]:
-        """The members of a joint belief as inner products with it."""
         return with_directions(all_unrolled(terms, scope.sizes), scope.joint_of, is_known)
 
-    rule = average(expr, kind, is_known, rewrite if scope.joints else None)
-    data = [value(e, scope) for e in rule.data]
-    return averaged(rule, scope, *data, *(moments(e, scope, own) for e, own in rule.parts))
+    return is_known, rewrite
+
+
+def scores_together(expr: Expr, scope: Scope) -> Placed | None:
+    """The argument of a link of a plate as a Gaussian vector, where its elements share one belief; None elsewhere."""
+    if not scope.joints or not spans(expr, scope.bound, scope.sizes):
+        return None
+    argument, over = expr.args[0], expr.option("over")
+    for _, atoms in monomials(argument, *_readers(scope)):
+        found = [part for part in parents(atoms[0]) if isinstance(part, Direction)] if atoms else []
+        if len(atoms) == 1 and found and over in set(found[0].plates) and not found[0].joint.variable.plates:
+            covariance = scope.moments[found[0].joint.variable.name].covariance
+            each = along(expr, moments(argument, scope, "real"), scope)
+            directions = along(expr, value(found[0], scope), scope)
+            return mapped(lambda score, d, own=covariance: _with_covariances(score, d @ own @ d.T), each, directions)
+    return None
+
+
+def _with_covariances(score: Real, covariance: Array) -> Vector:
+    """Elements with these variances of their own, and covariances between them."""
+    own = jnp.eye(covariance.shape[-1], dtype=bool)
+    return Vector(score.mean, jnp.where(own, score.variance, covariance))
 
 
 def point(kind: str, placed: Placed, size: int | None = None) -> Placed:

@@ -1,6 +1,7 @@
-"""The softmax link: E log sum_k exp(s_k) for independent Gaussian s_k.
+"""The softmax link: E log sum_k exp(s_k) for Gaussian s_k.
 
-It is had by quadrature (log_sum_exp.py), by five bounds and by a Taylor expansion. Each function maps means and
+It is had by quadrature (log_sum_exp.py; joint_log_sum_exp.py where the scores share one belief), and for independent
+scores by five bounds and by a Taylor expansion. Each function maps means and
 variances with the classes on the last axis to (an upper bound of) that expectation; a lower value is tighter. Free
 parameters are set to their optimum and held there: at the optimum their derivative vanishes, so the gradient is that
 of the bound.
@@ -12,8 +13,8 @@ import jax
 import jax.numpy as jnp
 
 from ..factor import Link, register
-from ..moments import Real, Simplex
-from ..quadrature import bracketed_root
+from ..moments import Real, Simplex, Vector
+from ..quadrature import bracketed_root, joint_log_sum_exp
 from ..quadrature.log_sum_exp import expected_log_sum_exp, statistics
 from ..special import TINY, softplus
 
@@ -121,9 +122,19 @@ def _moments(argument: Real, bound: str = "quadrature") -> Simplex:
     return Simplex(argument.mean - BOUNDS[bound](argument.mean, argument.variance)[..., None])
 
 
+def _joint_moments(argument: Vector) -> Simplex:
+    total = joint_log_sum_exp.expected_log_sum_exp(argument.mean, argument.covariance)
+    return Simplex(argument.mean - total[..., None])
+
+
 def expected_softmax(m, v):
     """E softmax(s) for independent s_k ~ N(m_k, v_k): the gradient of E log sum exp in the means."""
     return statistics(m, v)[1]
+
+
+def expected_softmax_jointly(m, covariance):
+    """E softmax(s) for s ~ N(m, covariance)."""
+    return joint_log_sum_exp.statistics(m, covariance)[1]
 
 
 register(
@@ -140,6 +151,8 @@ register(
             "bohning": "bound",
             "taylor": "expansion, not a bound",
         },
+        jointly=_joint_moments,
+        most=joint_log_sum_exp.MOST,
         source="knowles2011ncvmp, blei2007correlated, bouchard2007, bohning1992",
     )
 )

@@ -98,3 +98,90 @@ def test_labels_are_text_or_numbers_of_classes():
     m = models.softmax_regression(4, 3)
     bound = cv.compile(m, ["y"], sizes={"row": len(species)}).bind({**data, "y": species})
     np.testing.assert_array_equal(bound.observed["y"], data["y"])
+
+
+def drawn(model, data, names):
+    """Means and sds by long chains of NUTS."""
+    draws = cv.sample(model, data, draws=500, chains=4, seed=1)
+    flat = {name: np.asarray(draws[name]).reshape((-1, *np.shape(draws[name])[2:])) for name in names}
+    return {name: (own.mean(0), own.std(0)) for name, own in flat.items()}
+
+
+def agree(posterior, truth, shift, ratio):
+    for name, (mean, sd) in truth.items():
+        assert np.max(np.abs(posterior[name].mean - mean) / sd) < shift
+        assert np.max(np.abs(np.log(posterior[name].std / sd))) < np.log(ratio)
+
+
+def test_beliefs_of_all_classes_together_have_the_sds_of_long_chains():
+    """What classes have in common is told by the prior alone: apart, sds would be half of these."""
+    data, model = own_iris(), models.softmax_regression(4, 3)
+    posterior = cv.infer(model, data, accuracy="fast")
+    assert posterior.converged
+    assert posterior.iterations < 30
+    agree(posterior, drawn(model, data, ("weight", "bias")), 0.12, 1.1)
+
+
+def conditional_logit():
+    """One weight for each attribute, the same for all alternatives: their scores are dependent."""
+    m, rng = cv.Model("conditional logit"), np.random.default_rng(0)
+    row, option = m.plate("row"), m.plate("option", 3)
+    x = m.input("x", cv.vector(4), plates=(row, option))
+    weight = m.random("weight", cv.vector_gaussian(np.zeros(4), precision=0.25))
+    m.random("y", cv.categorical(cv.softmax(cv.dot(weight, x), over=option)), plates=row)
+    given = rng.normal(size=(60, 3, 4))
+    score = given @ np.array([1.0, -0.5, 0.8, 0.0]) + rng.gumbel(size=(60, 3))
+    return m, {"x": given, "y": score.argmax(1)}
+
+
+def groups():
+    """Scalars of four classes and effects of groups, chosen by index data."""
+    m, rng = cv.Model("groups"), np.random.default_rng(1)
+    row, cls, group = m.plate("row"), m.plate("class", 4), m.plate("group", 5)
+    x, own = m.input("x", cv.real, plates=row), m.input("own", cv.index(group), plates=row)
+    bias = m.random("bias", cv.gaussian(0.0, variance=4.0), plates=cls)
+    slope = m.random("slope", cv.gaussian(0.0, variance=4.0), plates=cls)
+    effect = m.random("effect", cv.gaussian(0.0, variance=1.0), plates=(group, cls))
+    m.random("y", cv.categorical(cv.softmax(bias + slope * x + effect[own], over=cls)), plates=row)
+    given, chosen = rng.normal(size=100), rng.integers(5, size=100)
+    score = np.outer(given, [1.0, -1.0, 0.5, 0.0]) + rng.normal(size=(5, 4))[chosen] + rng.gumbel(size=(100, 4))
+    return m, {"x": given, "own": chosen, "y": score.argmax(1)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", [conditional_logit, groups])
+def test_other_scores_of_a_softmax_have_them_too(made):
+    model, data = made()
+    posterior = cv.infer(model, data, accuracy="fast")
+    assert posterior.converged
+    agree(posterior, drawn(model, data, posterior.graph.model.randoms.keys() - {"y"}), 0.12, 1.1)
+
+
+def test_shared_weights_of_alternatives_are_one_belief():
+    model, data = conditional_logit()
+    assert "4 dimensions, with all covariances" in cv.infer(model, data, accuracy="fast").explain()
+
+
+def test_more_classes_than_the_expectation_takes_have_beliefs_of_their_own():
+    model, data = models.softmax_regression(2, 11), {"x": np.eye(11)[:, :2], "y": np.arange(11)}
+    told = cv.infer(model, data, accuracy="fast").explain()
+    assert "3 dimensions, with all covariances" in told
+    told = cv.infer(models.softmax_regression(2, 10), {"x": np.eye(10)[:, :2], "y": np.arange(10)}).explain()
+    assert "30 dimensions, with all covariances" in told
+
+
+def test_a_named_bound_keeps_classes_apart():
+    told = cv.infer(models.softmax_regression(4, 3), own_iris(), method={"y": cv.ncvmp(bound="tilted")}).explain()
+    assert "5 dimensions, with all covariances" in told
+
+
+def test_predictions_know_of_the_covariances():
+    """The expected shares of new rows, by draws of the belief."""
+    data = own_iris()
+    posterior = cv.infer(models.softmax_regression(4, 3), data, accuracy="fast")
+    new = 2.0 * np.random.default_rng(0).normal(size=(5, 4))
+    drawn = posterior.sample(20_000, seed=1)
+    score = np.einsum("skd,nd->snk", drawn["weight"], new) + drawn["bias"][:, None]
+    share = np.exp(score - score.max(-1, keepdims=True))
+    share /= share.sum(-1, keepdims=True)
+    np.testing.assert_allclose(posterior.predict({"x": new})["y"].mean, share.mean(0), atol=0.01)
