@@ -49,6 +49,7 @@ INLINED: dict[str, Call] = {
     "core_call": called("call_jaxpr"),
     "custom_jvp_call": called("call_jaxpr"),
     "custom_vjp_call": called("call_jaxpr"),
+    "custom_vmap_call": called("call"),
     "remat2": called("jaxpr"),
     "checkpoint": called("jaxpr"),
     "custom_linear_solve": linear_solve,

@@ -41,7 +41,7 @@ def of_step(name: str, ins: Sequence[Shape], outs: Sequence[Shape]) -> float:
     """The work of one equation: `name` of arrays of these shapes."""
     sizes = [math.prod(shape) for shape in (*ins, *outs)]
     if name in ALGEBRA:
-        return STEP + PRODUCT * math.prod(sizes[:3]) ** (1.5 if len(sizes) == 2 else 0.5)
+        return STEP + PRODUCT * (sizes[0] * ins[0][-1] if len(sizes) == 2 else math.prod(sizes[:3]) ** 0.5)
     return STEP + (COSTLY if name in SPECIAL else ELEMENT) * max(sizes, default=0)
 
 

@@ -99,6 +99,21 @@ def test_the_shipped_models_are_known(traced, name):
     pickle.loads(pickle.dumps(written(jaxpr)))  # the next process need not trace it
 
 
+@pytest.mark.parametrize(
+    ("model", "classes"), [(models.logistic_regression(30), 2), (models.softmax_regression(12, 3), 3)]
+)
+def test_beliefs_whose_matrices_go_to_lapack_are_run_by_numpy(model, classes):
+    """Their factorisations, one by one, are known, and count for what they take: a first answer waits for no compiler."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(100, 30 if classes == 2 else 12))
+    data = {"x": x, "y": (x[:, 0] > 0.0) if classes == 2 else rng.integers(3, size=100)}
+    own, other = (cv.infer(model, data, accuracy="fast", execution=how) for how in ("auto", "compile"))
+    assert own.timing.interpreted
+    assert not other.timing.interpreted
+    assert own.iterations == other.iterations
+    np.testing.assert_allclose(own["weight"].mean, other["weight"].mean, rtol=1e-7, atol=1e-9)
+
+
 # Cases that amplify rounding beyond the bound, on this machine or another.
 AMPLIFIED = {
     "E7": "conditions on all weights and scores at once: 2e-9 posterior sd",
