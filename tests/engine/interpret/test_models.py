@@ -103,7 +103,7 @@ def test_the_shipped_models_are_known(traced, name):
     ("model", "classes"), [(models.logistic_regression(30), 2), (models.softmax_regression(12, 3), 3)]
 )
 def test_beliefs_whose_matrices_go_to_lapack_are_run_by_numpy(model, classes):
-    """Their factorisations, one by one, are known and count for what they take: no first answer waits for a compiler."""
+    """Their factorisations, one by one, are known and count for what they take: first answers wait for no compiler."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(100, 30 if classes == 2 else 12))
     data = {"x": x, "y": (x[:, 0] > 0.0) if classes == 2 else rng.integers(3, size=100)}
