@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ...compiler.language.nodes import Input, Let, Random
 from ...factors.errors import UnsupportedError
-from ...factors.families import Point
+from ...factors.families import ExponentialFamily, Point
 from ...factors.switches import double_precision
 from ..options import seed_of
+from ..values.joint_beliefs import member_values
 from .inferred import Inferred
 
 ArvizData: TypeAlias = Any  # what the installed ArviZ reads: a DataTree of xarray, or an InferenceData
@@ -39,6 +41,26 @@ def independent_draws(posterior: Inferred, draws: int, seed: int) -> dict[str, n
             with double_precision():  # for seeds of more than 32 bits
                 key = jax.random.fold_in(jax.random.key(seed), hash_of(name))
             found[name] = marginal.sample(key, (draws,))
+    return found
+
+
+def joint_belief_draws(posterior: Inferred, draws: int, seed: int) -> dict[str, np.ndarray]:
+    """Draws by name, shaped as those, of what shares a belief with others: the same position belongs together.
+
+    What is observed in part is left out, and so is a belief that is not that of one family.
+    """
+    found = {}
+    for joint in posterior.graph.joints:
+        family = posterior.families.get(joint.variable.name)
+        if not isinstance(family, ExponentialFamily):
+            continue
+        with double_precision():
+            key = jax.random.fold_in(jax.random.key(seed), hash_of(joint.variable.name))
+            values = jnp.asarray(family.sample(key, (draws,)))
+            own = [member for member in joint.members if member.name not in posterior.graph.partly]
+            found |= {
+                member.name: np.asarray(member_values(member, joint, values, posterior.machine.sizes)) for member in own
+            }
     return found
 
 

@@ -17,9 +17,11 @@ from jaxtyping import Float
 from ..density.log_density import LogDensity
 from .annealed import annealed_draws, particles_within
 from .reference import (
+    DRAWS,
     Draws,
     Functions,
     Reference,
+    around,
     centred,
     entries,
     log_student,
@@ -219,12 +221,17 @@ def _ways(
 
     funnel = density.dimension - len(outer_of(density, False)) >= FUNNEL
 
+    def beside() -> Iterator[Reference]:
+        if draws.together is not None and np.isfinite(draws.together).all():
+            affordable = int(min(most * LIGHTER / entries(density), 4 * DRAWS))
+            yield around(call, draws.together, seed, max(affordable, count))  # one round, where others have several
+
     def along() -> Iterator[Reference]:
         number = 0 if jumps else particles_within(density, most * LIGHTER)
         if number:
             yield annealed_draws(density, call, draws, seed, number)
 
-    for way in (apart, together, along) if funnel else (together, apart, along):
+    for way in (apart, together, beside, along) if funnel else (together, apart, beside, along):
         yield from way()
 
 

@@ -37,11 +37,15 @@ Points = Callable[[np.ndarray], np.ndarray]  # of unconstrained vectors, as rows
 
 
 class Draws(NamedTuple):
-    """Draws of the beliefs: constrained values by name, unconstrained vectors, and log q of the latter."""
+    """Draws of the beliefs: constrained values by name, unconstrained vectors, and log q of the latter.
+
+    In `together`, other vectors, what shares a belief is drawn together; None where nothing does.
+    """
 
     values: Values
     z: Float[np.ndarray, "draw coordinate"]
     log_q: Float[np.ndarray, " draw"]
+    together: Float[np.ndarray, "draw coordinate"] | None = None
 
 
 class Reference(NamedTuple):
@@ -289,6 +293,16 @@ def reference(
         if mixed.weighted.k < best.weighted.k:
             best = mixed
     return best
+
+
+def around(call: Functions, z: Float[np.ndarray, "draw coordinate"], seed: int, count: int) -> Reference:
+    """Weighted draws of a Student distribution with mean and covariance of the points `z`, not adapted to anything.
+
+    In dozens of dimensions adaptation to its own few weights makes a proposal worse that is good already.
+    """
+    mean, covariance, freedom = z.mean(0), np.atleast_2d(np.cov(z.T)), 5.0 + z.shape[1]
+    drawn = student(np.random.default_rng(seed), mean, covariance, freedom, count)
+    return weighted(drawn, call.log_density(drawn) - log_student(drawn, mean, covariance, freedom))
 
 
 def adapted(

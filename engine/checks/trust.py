@@ -16,6 +16,7 @@ import numpy as np
 from ...factors.calls import methods_checked
 from ...factors.errors import CavityError, UnsupportedError
 from ...factors.switches import double_precision
+from ..answers.arviz import joint_belief_draws
 from ..answers.inferred import Inferred
 from ..answers.outcome import Outcome
 from ..answers.verdict import LEVELS
@@ -202,6 +203,7 @@ def trust(
             if density.names:
                 begun = fresh_draws if posterior.code == "diverged" else belief_draws
                 draws = begun(density, call, start or posterior, seed, count or DRAWS)
+                draws = _with_joint_beliefs(density, call, start or posterior, seed, draws)
             findings, numbers, more, found = _compare(posterior, density, call, draws, seed, count, most)
     except (CavityError, np.linalg.LinAlgError) as reason:
         level = "unchecked" if posterior.converged else "doubtful"
@@ -211,6 +213,16 @@ def trust(
         level = "poor" if posterior.code in FAILED else "doubtful"
     seconds, advice = time.perf_counter() - began, "" if level in LEVELS[:2] else remedy(posterior)
     return Trust(level, tuple(findings), *numbers, tilted, (*notes, *more), seconds, advice, found)
+
+
+def _with_joint_beliefs(density: LogDensity, call: Functions, posterior: Inferred, seed: int, draws: Draws) -> Draws:
+    """The draws of beliefs, with others in which what shares a belief is drawn together, where something does."""
+    found = joint_belief_draws(posterior, len(draws.z), seed)
+    if not set(found) & set(density.names):
+        return draws
+    return draws._replace(
+        together=call.unconstrain({name: found.get(name, draws.values[name]) for name in density.names})
+    )
 
 
 # The findings; k of the beliefs' draws, k and effective number of the reference's; notes; the weighted draws.

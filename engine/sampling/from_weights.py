@@ -16,7 +16,7 @@ import numpy as np
 from ...factors.arrays import Array, Key
 from ...factors.errors import CavityError, UnsupportedError
 from ...factors.switches import double_precision
-from ..answers.arviz import independent_draws
+from ..answers.arviz import independent_draws, joint_belief_draws
 from ..answers.inferred import Inferred
 from ..checks.reference import Functions, functions
 from ..checks.trust import Trust
@@ -95,14 +95,16 @@ def _has_noise(event: Comparison, draws: Mapping[str, np.ndarray]) -> bool:
 
 
 def of_marginals(posterior: Inferred, n: int, seed: int) -> Draws:
-    """Draws of each variable that has a belief, by itself."""
-    found = independent_draws(posterior, n, seed)
+    """Draws of each variable that has a belief, by itself but for members of one belief."""
+    found = {**independent_draws(posterior, n, seed), **joint_belief_draws(posterior, n, seed)}
     return {name: array for name, array in found.items() if name in posterior.families}
 
 
 def _of_marginals(posterior: Inferred, apart: Draws, n: int, seed: int, reason: str) -> Draws:
+    shared = ", ".join(member.name for joint in posterior.graph.joints for member in joint.members)
+    alone = f"belief by itself (one of {shared} together)" if shared else "marginal by itself"
     warn(
-        f"These draws are of each marginal by itself: no weighted draws of the joint density were usable ({reason}). "
+        f"These draws are of each {alone}: no weighted draws of the joint density were usable ({reason}). "
         "cv.sample(model, data) draws variables together."
     )
     with double_precision():

@@ -122,6 +122,16 @@ def test_beliefs_of_all_classes_together_have_the_sds_of_long_chains():
     agree(posterior, drawn(model, data, ("weight", "bias")), 0.12, 1.1)
 
 
+def test_a_verdict_of_dozens_of_dimensions_is_of_draws_around_the_joint_belief():
+    """Draws adapted to themselves fail in 42 dimensions, and curvature calls right sds of a skewed posterior narrow."""
+    from sklearn.datasets import load_wine
+
+    x, y = load_wine(return_X_y=True)
+    posterior = cv.infer(models.softmax_regression(13, 3), {"x": (x - x.mean(0)) / x.std(0), "y": y})
+    assert posterior.verdict.level == "good", posterior.verdict
+    assert posterior.trust().effective > 200.0
+
+
 def conditional_logit():
     """One weight for each attribute, the same for all alternatives: their scores are dependent."""
     m, rng = cv.Model("conditional logit"), np.random.default_rng(0)

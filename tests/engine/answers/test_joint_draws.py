@@ -125,6 +125,25 @@ def test_where_no_joint_draws_are_usable_a_warning_says_so():
     assert draws["rate"].shape == (50, 300)
 
 
+def test_what_shares_a_belief_is_drawn_together_where_no_weighted_draws_are_usable():
+    m = cv.Model("line of many precisions")
+    row = m.plate("row")
+    x = m.input("x", cv.real, plates=row)
+    level, slope = m.random("level", cv.gaussian(0.0, sd=3.0)), m.random("slope", cv.gaussian(0.0, sd=3.0))
+    precision = m.random("precision", cv.gamma(2.0, 2.0), plates=row)
+    m.random("y", cv.gaussian(level + slope * x, precision=precision))
+    rng = np.random.default_rng(0)
+    x = rng.normal(4.0, 1.0, 300)
+    posterior = cv.infer(m, {"x": x, "y": x - 4.0 + rng.normal(size=300)}, accuracy="fast")
+    with pytest.warns(cv.CavityWarning, match="one of level, slope together"):
+        draws = posterior.sample(4000)
+    with jax.enable_x64(True):
+        covariance = np.asarray(posterior.families["joint of level, slope"].covariance())
+    exact = covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])
+    assert exact < -0.9
+    assert_allclose(np.corrcoef(draws["level"], draws["slope"])[0, 1], exact, atol=0.01)
+
+
 def chain_model():
     m = cv.Model("switching")
     t = m.plate("t")
