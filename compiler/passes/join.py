@@ -316,7 +316,8 @@ def _affordable(draft: Draft, group: tuple[Random, ...], plates: tuple[Plate, ..
     most = DIMENSIONS[draft.accuracy]
     if any(_is_summed(block) for block in touching):
         most = max(most, SUMMED)
-    return total <= most and total * rows <= CELLS[draft.accuracy]
+    carried = any(map(shared_before, touching))  # what was one belief stays one: it cannot be torn
+    return total <= most and total * rows <= CELLS["best" if carried else draft.accuracy]
 
 
 def _instances(block: Block, sizes: Mapping[str, int]) -> int:

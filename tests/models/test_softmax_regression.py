@@ -7,6 +7,7 @@ import pytest
 
 import cavity as cv
 from cavity import models
+from cavity.compiler.passes import join
 from cavity.factors.links.softmax import BOUNDS
 
 RUNS = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "reference" / "runs" / "infernet_softmax"
@@ -169,20 +170,35 @@ def test_other_scores_of_a_softmax_have_them_too(made):
 
 def test_shared_weights_of_alternatives_are_one_belief():
     model, data = conditional_logit()
-    assert "4 dimensions, with all covariances" in cv.infer(model, data, accuracy="fast").explain()
+    assert "of 4 dimensions, with all covariances" in cv.infer(model, data, accuracy="fast").explain()
 
 
 def test_more_classes_than_the_expectation_takes_have_beliefs_of_their_own():
     model, data = models.softmax_regression(2, 11), {"x": np.eye(11)[:, :2], "y": np.arange(11)}
     told = cv.infer(model, data, accuracy="fast").explain()
-    assert "3 dimensions, with all covariances" in told
+    assert "of 3 dimensions, with all covariances" in told
     told = cv.infer(models.softmax_regression(2, 10), {"x": np.eye(10)[:, :2], "y": np.arange(10)}).explain()
-    assert "30 dimensions, with all covariances" in told
+    assert "of 30 dimensions, with all covariances" in told
+
+
+def test_what_was_one_belief_stays_one_in_a_larger_batch(monkeypatch):
+    """A batch whose classes would have beliefs of their own takes the belief of an earlier one as it is."""
+    data, model = own_iris(), models.softmax_regression(4, 3)
+    first = cv.infer(model, {"x": data["x"][::2], "y": data["y"][::2]}, accuracy="fast")
+    monkeypatch.setitem(join.CELLS, "default", 15 * 75)
+    rest = {"x": data["x"][1::2], "y": data["y"][1::2]}
+    assert "of 5 dimensions, with all covariances" in cv.infer(model, rest, accuracy="fast").explain()
+    both = cv.infer(model, rest, prior=first, accuracy="fast")
+    assert "of 15 dimensions, with all covariances" in both.explain()
+    monkeypatch.undo()
+    at_once = cv.infer(model, data, accuracy="fast")
+    assert first.log_evidence + both.log_evidence == pytest.approx(at_once.log_evidence, abs=0.2)
+    np.testing.assert_allclose(both["weight"].mean, at_once["weight"].mean, atol=0.1)
 
 
 def test_a_named_bound_keeps_classes_apart():
     told = cv.infer(models.softmax_regression(4, 3), own_iris(), method={"y": cv.ncvmp(bound="tilted")}).explain()
-    assert "5 dimensions, with all covariances" in told
+    assert "of 5 dimensions, with all covariances" in told
 
 
 def test_predictions_know_of_the_covariances():
