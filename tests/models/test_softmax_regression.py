@@ -184,9 +184,10 @@ def test_more_classes_than_the_expectation_takes_have_beliefs_of_their_own():
 def test_what_was_one_belief_stays_one_in_a_larger_batch(monkeypatch):
     """A batch whose classes would have beliefs of their own takes the belief of an earlier one as it is."""
     data, model = own_iris(), models.softmax_regression(4, 3)
-    first = cv.infer(model, {"x": data["x"][::2], "y": data["y"][::2]}, accuracy="fast")
-    monkeypatch.setitem(join.CELLS, "default", 15 * 75)
-    rest = {"x": data["x"][1::2], "y": data["y"][1::2]}
+    early = np.random.default_rng(0).random(150) < 0.6
+    first = cv.infer(model, {name: array[early] for name, array in data.items()}, accuracy="fast")
+    monkeypatch.setitem(join.CELLS, "default", 1000)
+    rest = {name: array[~early] for name, array in data.items()}
     assert "of 5 dimensions, with all covariances" in cv.infer(model, rest, accuracy="fast").explain()
     both = cv.infer(model, rest, prior=first, accuracy="fast")
     assert "of 15 dimensions, with all covariances" in both.explain()
