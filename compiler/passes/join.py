@@ -292,8 +292,14 @@ def _parts(
     by_plates: dict[tuple[Plate, ...], list[Random]] = {}
     for member in group:
         by_plates.setdefault(member.plates, []).append(member)
-    parts = [tuple(part) for part in by_plates.values() if 1 < len(part) < len(group)]
+    parts = [tuple(part) for part in by_plates.values() if len(part) < len(group)]
+    parts = [part for part in parts if len(part) > 1 or _meets_itself(part, uses)]
     return [found for part in parts for found in _parts(draft, part, uses)]
+
+
+def _meets_itself(part: tuple[Random, ...], uses: Sequence[list[Meeting] | None]) -> bool:
+    """Whether a link of a plate takes several elements of it."""
+    return any(use.end for forms in uses for form in forms or [] for use in _within(form, part))
 
 
 def _aligned(group: tuple[Random, ...], uses: Sequence[list[Meeting] | None]) -> bool:
@@ -316,7 +322,7 @@ def _affordable(draft: Draft, group: tuple[Random, ...], plates: tuple[Plate, ..
     most = DIMENSIONS[draft.accuracy]
     if any(_is_summed(block) for block in touching):
         most = max(most, SUMMED)
-    carried = any(map(shared_before, touching))  # what was one belief stays one: it cannot be torn
+    carried = any(shared_before(block) and not block.out.option("plated") for block in touching)  # cannot be torn
     return total <= most and total * rows <= CELLS["best" if carried else draft.accuracy]
 
 

@@ -300,7 +300,8 @@ def around(call: Functions, z: Float[np.ndarray, "draw coordinate"], seed: int, 
 
     In dozens of dimensions adaptation to its own few weights makes a proposal worse that is good already.
     """
-    mean, covariance, freedom = z.mean(0), np.atleast_2d(np.cov(z.T)), 5.0 + z.shape[1]
+    mean, freedom = z.mean(0), 5.0 + z.shape[1]
+    covariance = np.atleast_2d(np.cov(z.T)) + 1e-12 * np.eye(len(mean))
     drawn = student(np.random.default_rng(seed), mean, covariance, freedom, count)
     return weighted(drawn, call.log_density(drawn) - log_student(drawn, mean, covariance, freedom))
 

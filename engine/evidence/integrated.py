@@ -199,7 +199,7 @@ class Integrated(AnyPosterior):
         """One sentence on how the integration went."""
         size, heaviest = len(self.weights), float(self.weights.max())
         left = int(np.sum(np.asarray(self.mixture.outputs["code"]) > 0)) if self.converged else 0
-        which = f"all points but {left}, which weigh nothing," if left else "every point"
+        which = f"all points but {left}, of next to no weight," if left else "every point"
         return (
             f"Integrated {', '.join(self._grid)} over {size} points, the heaviest with probability {heaviest:.2g}, "
             f"estimated error of the log evidence {self.error:.1g}; "

@@ -101,8 +101,10 @@ def of_marginals(posterior: Inferred, n: int, seed: int) -> Draws:
 
 
 def _of_marginals(posterior: Inferred, apart: Draws, n: int, seed: int, reason: str) -> Draws:
-    shared = ", ".join(member.name for joint in posterior.graph.joints for member in joint.members)
-    alone = f"belief by itself (one of {shared} together)" if shared else "marginal by itself"
+    partly = posterior.graph.partly
+    shared = [[own.name for own in joint.members if own.name not in partly] for joint in posterior.graph.joints]
+    groups = "; ".join(", ".join(names) for names in shared if names)
+    alone = f"belief by itself (together: {groups})" if groups else "marginal by itself"
     warn(
         f"These draws are of each {alone}: no weighted draws of the joint density were usable ({reason}). "
         "cv.sample(model, data) draws variables together."

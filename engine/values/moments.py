@@ -78,18 +78,24 @@ def _readers(scope: Scope) -> tuple[IsData, Rewrite]:
 
 
 def scores_together(expr: Expr, scope: Scope) -> Placed | None:
-    """The argument of a link of a plate as a Gaussian vector, where its elements share one belief; None elsewhere."""
+    """The argument of a link of a plate as a Gaussian vector, where its elements share beliefs; None elsewhere."""
     if not scope.joints or not spans(expr, scope.bound, scope.sizes):
         return None
     argument, over = expr.args[0], expr.option("over")
+    covariances, directions = [], []
     for _, atoms in monomials(argument, *_readers(scope)):
-        found = [part for part in parents(atoms[0]) if isinstance(part, Direction)] if atoms else []
-        if len(atoms) == 1 and found and over in set(found[0].plates) and not found[0].joint.variable.plates:
-            covariance = scope.moments[found[0].joint.variable.name].covariance
-            each = along(expr, moments(argument, scope, "real"), scope)
-            directions = along(expr, value(found[0], scope), scope)
-            return mapped(lambda score, d, own=covariance: _with_covariances(score, d @ own @ d.T), each, directions)
-    return None
+        for part in parents(atoms[0]) if len(atoms) == 1 else ():
+            if isinstance(part, Direction) and over in set(part.plates) and not part.joint.variable.plates:
+                covariances.append(scope.moments[part.joint.variable.name].covariance)
+                directions.append(along(expr, value(part, scope), scope))
+    if not directions:
+        return None
+
+    def vector(score: Real, *directions: Array) -> Vector:
+        shared = [d @ own @ d.T for d, own in zip(directions, covariances, strict=True)]
+        return _with_covariances(score, sum(shared[1:], shared[0]))
+
+    return mapped(vector, along(expr, moments(argument, scope, "real"), scope), *directions)
 
 
 def _with_covariances(score: Real, covariance: Array) -> Vector:

@@ -3,7 +3,8 @@
 In two and three dimensions a grid is best: its error falls exponentially with its spacing. In more its nodes are too
 many, and a lattice of low discrepancy is taken, each node with its opposite. Its weights are the nearest to equal ones
 that average all polynomials up to fifth degree without error: what a function bends by in one direction is then not
-hidden by what it does in the others.
+hidden by what it does in the others. A few of them are negative (none below -3 times the mean), so that the average
+bend of a convex function may fall below zero, by 5e-4 in the worst case seen.
 """
 
 from __future__ import annotations

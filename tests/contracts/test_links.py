@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+from cavity.engine.answers import predictive
 from cavity.factors import LINKS
 from cavity.factors.moments import BY_KIND, Real
 
@@ -146,3 +147,8 @@ def test_softmax_bounds_are_upper_bounds(softmax_cases, bound):
 def test_softmax_tilted_is_tighter_than_log(softmax_cases):
     m, v, _, _ = softmax_cases
     assert np.all(log_sum_exp(m, v, "tilted") <= log_sum_exp(m, v, "log") + 1e-12)
+
+
+def test_links_that_take_covariances_predict_with_them():
+    assert {name for name, link in LINKS.items() if link.most} == set(predictive._JOINTLY)
+    assert all((link.jointly is not None) == (link.most > 0) for link in LINKS.values())

@@ -135,7 +135,7 @@ def test_what_shares_a_belief_is_drawn_together_where_no_weighted_draws_are_usab
     rng = np.random.default_rng(0)
     x = rng.normal(4.0, 1.0, 300)
     posterior = cv.infer(m, {"x": x, "y": x - 4.0 + rng.normal(size=300)}, accuracy="fast")
-    with pytest.warns(cv.CavityWarning, match="one of level, slope together"):
+    with pytest.warns(cv.CavityWarning, match="together: level, slope"):
         draws = posterior.sample(4000)
     with jax.enable_x64(True):
         covariance = np.asarray(posterior.families["joint of level, slope"].covariance())
