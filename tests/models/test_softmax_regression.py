@@ -182,7 +182,7 @@ def lone_weights():
     weight = m.random("weight", cv.vector_gaussian(np.zeros(3), precision=0.25), plates=cls)
     effect = m.random("effect", cv.gaussian(0.0, variance=0.25), plates=(group, cls))
     m.random("y", cv.categorical(cv.softmax(cv.dot(weight, x) + effect[own], over=cls)), plates=row)
-    given, chosen = rng.normal(size=(400, 3)) + [1.0, 0.0, 0.0], rng.integers(40, size=400)
+    given, chosen = rng.normal(size=(400, 3)) + np.eye(3)[0], rng.integers(40, size=400)
     score = given @ rng.normal(size=(3, 3)) + 0.5 * rng.normal(size=(40, 3))[chosen] + rng.gumbel(size=(400, 3))
     return m, {"x": given, "own": chosen, "y": score.argmax(1)}
 
