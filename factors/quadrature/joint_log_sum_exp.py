@@ -9,9 +9,9 @@ of Sobol's points; the third where a covariance is nearly singular:
 
 | variance | 3 classes | 4 classes | 5 and 6 classes | 8 and 10 classes |
 |---|---|---|---|---|
-| 0.1 | 3e-8, 3e-8, 5e-7 | 1e-7, 1e-7, 1e-6 | 8e-6, 1e-5, 1e-3 | 2e-6, 2e-6, 8e-5 |
-| 1 | 5e-7, 6e-7, 1e-6 | 4e-6, 2e-6, 2e-6 | 1e-3, 1e-3, 3e-2 | 6e-4, 3e-4, 2e-3 |
-| 4 | 4e-6, 2e-6, 7e-6 | 6e-5, 2e-4, 2e-4 | 7e-3, 5e-3, 2e-1 | 3e-3, 2e-3, 5e-3 |
+| 0.1 | 3e-8, 3e-8, 5e-7 | 1e-7, 1e-7, 1e-6 | 8e-6, 1e-5, 1e-4 | 2e-6, 3e-6, 2e-3 |
+| 1 | 5e-7, 6e-7, 1e-6 | 4e-6, 2e-6, 2e-6 | 2e-3, 9e-4, 2e-3 | 2e-4, 4e-4, 3e-2 |
+| 4 | 4e-6, 2e-6, 7e-6 | 6e-5, 2e-4, 2e-4 | 1e-2, 4e-3, 4e-3 | 3e-3, 2e-3, 2e-1 |
 """
 
 from __future__ import annotations

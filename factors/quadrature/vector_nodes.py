@@ -3,8 +3,7 @@
 In two and three dimensions a grid is best: its error falls exponentially with its spacing. In more its nodes are too
 many, and a lattice of low discrepancy is taken, each node with its opposite. Its weights are the nearest to equal ones
 that average all polynomials up to fifth degree without error: what a function bends by in one direction is then not
-hidden by what it does in the others. A few of them are negative (none below -3 times the mean), so that the average
-bend of a convex function may fall below zero, by 5e-4 in the worst case seen.
+hidden by what it does in the others. None is negative, so that averages of probabilities are probabilities.
 """
 
 from __future__ import annotations
@@ -47,11 +46,26 @@ def _lattice(dimensions: int, number: int) -> VectorNodes:
         ratio = (1.0 + ratio) ** (1.0 / (dimensions + 1))
     steps = ratio ** -np.arange(1.0, dimensions + 1)
     z = ndtri((0.5 + np.arange(1, number // 2 + 1)[:, None] * steps) % 1.0)
-    terms = _even_terms(z)
-    weights = np.full(len(z), 1.0 / len(z))
-    missing = np.eye(len(terms))[0] - terms @ weights
-    weights += terms.T @ np.linalg.solve(terms @ terms.T, missing)
+    weights = _fitted(_even_terms(z))
+    z, weights = z[weights > 0.0], weights[weights > 0.0]
     return np.concatenate([z, -z]), 0.5 * np.concatenate([weights, weights])
+
+
+def _fitted(terms: Float[np.ndarray, "term node"]) -> Float[np.ndarray, " node"]:
+    """The weights nearest to equal ones, none negative, under which the first term has mean one and the others none.
+
+    They are max(1 / nodes + y terms, 0), and Newton's method finds y in a few steps.
+    """
+    means, equal, y = np.eye(len(terms))[0], 1.0 / terms.shape[1], np.zeros(len(terms))
+    weights = np.full(terms.shape[1], equal)
+    for _ in range(50):
+        missing = means - terms @ weights
+        if np.max(np.abs(missing)) < 1e-14:
+            break
+        used = terms[:, weights > 0.0]
+        y += np.linalg.solve(used @ used.T, missing)
+        weights = np.maximum(equal + y @ terms, 0.0)
+    return weights
 
 
 def _even_terms(z: Float[np.ndarray, "node dimension"]) -> Float[np.ndarray, "term node"]:

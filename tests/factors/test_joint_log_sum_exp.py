@@ -94,9 +94,20 @@ def test_scores_without_differences_have_no_slope_that_is_no_number():
 def test_nodes_average_polynomials_without_error(dimensions):
     z, weights = nodes_of(dimensions)
     tolerance = 1e-9 if dimensions > 3 else 2e-5  # a grid ends at a radius
+    assert weights.min() > 0.0  # averages of probabilities are probabilities
     np.testing.assert_allclose(weights.sum(), 1.0, rtol=1e-12)
     np.testing.assert_allclose(weights @ z, 0.0, atol=1e-12)
     np.testing.assert_allclose((weights[:, None] * z).T @ z, np.eye(dimensions), atol=1e-9)
     squares = np.ones((dimensions, dimensions)) + 2.0 * np.eye(dimensions)
     np.testing.assert_allclose((weights[:, None] * z**2).T @ z**2, squares, atol=50.0 * tolerance)
     np.testing.assert_allclose((weights[:, None] * z**3).T @ z, 3.0 * np.eye(dimensions), atol=50.0 * tolerance)
+
+
+@pytest.mark.parametrize("classes", [3, 6, 10])
+def test_shares_that_are_next_to_nothing_are_not_negative(classes):
+    mean, covariance = scores(classes, 4.0, rows=20)
+    mean[:, 0] -= 40.0
+    with jax.enable_x64(True):
+        share = np.asarray(statistics(mean, covariance)[1])
+    assert np.all(share > 0.0)
+    assert np.max(share[:, 0]) < 1e-6
