@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeGuard
 
 from ...factors import LINKS
@@ -284,9 +284,8 @@ def _parts(
     draft: Draft, group: tuple[Random, ...], uses: list[list[Meeting] | None]
 ) -> list[tuple[tuple[Random, ...], tuple[Plate, ...]]]:
     """The group with the plates of its joint belief, where that is affordable; else the parts of it that are."""
-    apart = [[Meeting(use._replace(end=()) for use in form) for form in forms or []] for forms in uses]
-    choices = [group[0].plates if _aligned(group, own) else () for own in (uses, apart)]
-    for plates in dict.fromkeys(choices):  # where all elements are too many, those of each place
+    choices = [group[0].plates if _aligned(group, uses, ends) else () for ends in (True, False)]
+    for plates in dict.fromkeys(choices):  # where all elements of links are too many, those of each place
         if _affordable(draft, group, plates):
             return [(group, plates)]
     by_plates: dict[tuple[Plate, ...], list[Random]] = {}
@@ -297,15 +296,15 @@ def _parts(
     return [found for part in parts for found in _parts(draft, part, uses)]
 
 
-def _meets_itself(part: tuple[Random, ...], uses: Sequence[list[Meeting] | None]) -> bool:
+def _meets_itself(part: tuple[Random, ...], uses: list[list[Meeting] | None]) -> bool:
     """Whether a link of a plate takes several elements of it."""
     return any(use.end for forms in uses for form in forms or [] for use in _within(form, part))
 
 
-def _aligned(group: tuple[Random, ...], uses: Sequence[list[Meeting] | None]) -> bool:
-    """Whether elements meet only at the same place of the same plates."""
+def _aligned(group: tuple[Random, ...], uses: list[list[Meeting] | None], ends: bool) -> bool:
+    """Whether elements meet only at the same place of the same plates; those of a link meet where `ends` count."""
     forms = [_within(form, group) for forms in uses for form in forms or []]
-    together = all(len({(use.place, use.end) for use in form}) <= 1 for form in forms)
+    together = all(len({(use.place, ends and use.end) for use in form}) <= 1 for form in forms)
     return together and len(group) > 1 and len({member.plates for member in group}) == 1
 
 

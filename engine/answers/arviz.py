@@ -9,7 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...compiler.graph import Joint
 from ...compiler.language.nodes import Input, Let, Random
+from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.families import ExponentialFamily, Point
 from ...factors.switches import double_precision
@@ -56,12 +58,15 @@ def joint_belief_draws(posterior: Inferred, draws: int, seed: int) -> dict[str, 
             continue
         with double_precision():
             key = jax.random.fold_in(jax.random.key(seed), hash_of(joint.variable.name))
-            values = jnp.asarray(family.sample(key, (draws,)))
-            own = [member for member in joint.members if member.name not in posterior.graph.partly]
-            found |= {
-                member.name: np.asarray(member_values(member, joint, values, posterior.machine.sizes)) for member in own
-            }
+            found |= drawn_members(posterior, joint, jnp.asarray(family.sample(key, (draws,))))
     return found
+
+
+def drawn_members(posterior: Inferred, joint: Joint, values: Array) -> dict[str, np.ndarray]:
+    """Draws of a joint belief as those of its members, by name, but for what is observed in part."""
+    sizes, partly = posterior.machine.sizes, posterior.graph.partly
+    members = [member for member in joint.members if member.name not in partly]
+    return {member.name: np.asarray(member_values(member, joint, values, sizes)) for member in members}
 
 
 def as_arviz(

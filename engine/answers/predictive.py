@@ -226,7 +226,7 @@ def _probability(expr: Expr, scope: Scope, families: Families) -> Placed:
             )
         return source
     assert isinstance(expr, Apply)
-    if (scores := scores_together(expr, scope)) is not None and expr.op in _JOINTLY:
+    if (scores := scores_together(expr, scope)) is not None:
         return Placed(_JOINTLY[expr.op](scores.value.mean, scores.value.covariance), scores.plates)
     if expr.op in _EXPECTED:
         argument = to_event(moments(expr.args[0], scope, "real"), expr.option("over"))

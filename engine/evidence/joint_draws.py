@@ -14,11 +14,10 @@ from ...factors.arrays import Key
 from ...factors.errors import UnsupportedError
 from ...factors.families import Point
 from ...factors.switches import double_precision
-from ..answers.arviz import hash_of
+from ..answers.arviz import drawn_members, hash_of
 from ..answers.inferred import Inferred
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..values.first_beliefs import family_of
-from ..values.joint_beliefs import member_values
 from .at_points import Mixture
 
 NOTE = "joint draws of an integrated posterior: of a point of the grid, then of the beliefs there"
@@ -67,7 +66,5 @@ def _of_joints(posterior: Inferred, mixture: Mixture, chosen: np.ndarray, key: K
         name = joint.variable.name
         stacked = family_of(joint.variable).from_naturals(mixture.outputs["beliefs"][name])
         values = GridMixture(stacked, mixture.weights).draws_at(chosen, _own(key, name))
-        for member in joint.members:
-            if member.name not in posterior.graph.partly:
-                found[member.name] = np.asarray(member_values(member, joint, values, posterior.machine.sizes))
+        found |= drawn_members(posterior, joint, values)
     return found

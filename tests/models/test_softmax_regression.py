@@ -145,33 +145,30 @@ def conditional_logit():
     return m, {"x": given, "y": score.argmax(1)}
 
 
-def groups():
-    """Scalars of four classes and effects of groups, chosen by index data."""
-    m, rng = cv.Model("groups"), np.random.default_rng(1)
-    row, cls, group = m.plate("row"), m.plate("class", 4), m.plate("group", 5)
+def of_groups(count, slopes, rows, seed, variance, steep):
+    """Scalars of each class and effects of groups, chosen by index data; `steep` groups have own slopes too."""
+    m, rng = cv.Model("groups"), np.random.default_rng(seed)
+    row, cls, group = m.plate("row"), m.plate("class", len(slopes)), m.plate("group", count)
     x, own = m.input("x", cv.real, plates=row), m.input("own", cv.index(group), plates=row)
     bias = m.random("bias", cv.gaussian(0.0, variance=4.0), plates=cls)
     slope = m.random("slope", cv.gaussian(0.0, variance=4.0), plates=cls)
-    effect = m.random("effect", cv.gaussian(0.0, variance=1.0), plates=(group, cls))
-    m.random("y", cv.categorical(cv.softmax(bias + slope * x + effect[own], over=cls)), plates=row)
-    given, chosen = rng.normal(size=100), rng.integers(5, size=100)
-    score = np.outer(given, [1.0, -1.0, 0.5, 0.0]) + rng.normal(size=(5, 4))[chosen] + rng.gumbel(size=(100, 4))
-    return m, {"x": given, "own": chosen, "y": score.argmax(1)}
+    score = bias + slope * x + m.random("level", cv.gaussian(0.0, variance=variance), plates=(group, cls))[own]
+    if steep:
+        score = score + m.random("steepness", cv.gaussian(0.0, variance=variance), plates=(group, cls))[own] * x
+    m.random("y", cv.categorical(cv.softmax(score, over=cls)), plates=row)
+    given, chosen = rng.normal(size=rows), rng.integers(count, size=rows)
+    shape = len(given), len(slopes)
+    drawn = np.outer(given, slopes) + rng.normal(size=(count, len(slopes)))[chosen] + rng.gumbel(size=shape)
+    return m, {"x": given, "own": chosen, "y": drawn.argmax(1)}
+
+
+def groups():
+    return of_groups(5, [1.0, -1.0, 0.5, 0.0], 100, seed=1, variance=1.0, steep=False)
 
 
 def many_groups():
     """Two joint beliefs, of 6 and 96 dimensions: together they would be too many."""
-    m, rng = cv.Model("many groups"), np.random.default_rng(2)
-    row, cls, group = m.plate("row"), m.plate("class", 3), m.plate("group", 16)
-    x, own = m.input("x", cv.real, plates=row), m.input("own", cv.index(group), plates=row)
-    bias = m.random("bias", cv.gaussian(0.0, variance=4.0), plates=cls)
-    slope = m.random("slope", cv.gaussian(0.0, variance=4.0), plates=cls)
-    level = m.random("level", cv.gaussian(0.0, variance=4.0), plates=(group, cls))
-    steepness = m.random("steepness", cv.gaussian(0.0, variance=4.0), plates=(group, cls))
-    m.random("y", cv.categorical(cv.softmax(bias + slope * x + level[own] + steepness[own] * x, over=cls)), plates=row)
-    given, chosen = rng.normal(size=120), rng.integers(16, size=120)
-    score = np.outer(given, [1.0, 0.0, -1.0]) + rng.normal(size=(16, 3))[chosen] + rng.gumbel(size=(120, 3))
-    return m, {"x": given, "own": chosen, "y": score.argmax(1)}
+    return of_groups(16, [1.0, 0.0, -1.0], 120, seed=2, variance=4.0, steep=True)
 
 
 def lone_weights():
